@@ -1,8 +1,9 @@
 """Every file of ours keeps the house rules."""
 
+import re
 from pathlib import Path
 
-from tests.tidy.rules import faults_of
+from tests.tidy.rules import BANNED_WORDS, faults_of
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("src", "kernel/src", "tests", "bench", "examples")
@@ -27,3 +28,11 @@ def test_house_rules_are_kept():
     faults = [fault._replace(path=path) for path in our_files() for fault in faults_of(ROOT / path)]
 
     assert not faults, "\n" + "\n".join(map(str, faults))
+
+
+def test_glossary_names_each_banned_word():
+    """Who is refused a word finds in the glossary which one to use."""
+    rows = (ROOT / "docs/glossary.md").read_text(encoding="utf-8").splitlines()
+    listed = set(re.findall(r"`(\w+)`", " ".join(row.rpartition("| ")[2] for row in rows)))
+
+    assert listed == set(BANNED_WORDS)
