@@ -1,0 +1,126 @@
+//! A reader's place inside one segment: stepping to the next frame, and over damage.
+
+use crate::control::Control;
+use crate::frame::*;
+use crate::layout::*;
+use crate::region::Region;
+
+pub struct Cursor {
+    pub position: usize,
+    pub ordinal: u64,
+    /// Up to here the segment may be read: every frame before it is published.
+    limit: usize,
+    /// The ordinal at the limit; None while the segment grows.
+    limit_ordinal: Option<u64>,
+    /// Where damage began whose length is not known yet: the ordinal is a lower bound until then.
+    lost_at: Option<usize>,
+}
+
+pub enum Step<'a> {
+    Frame(Frame<'a>),
+    /// Nothing more to read up to the limit.
+    End,
+    Damage(&'static str),
+    /// A whole message with a critical attribute that this version does not know.
+    Unknown(usize),
+}
+
+impl Cursor {
+    pub fn new(position: usize, ordinal: u64, limit: usize, limit_ordinal: Option<u64>) -> Cursor {
+        Cursor { position, ordinal, limit, limit_ordinal, lost_at: None }
+    }
+
+    pub fn extend(&mut self, limit: usize, limit_ordinal: Option<u64>) {
+        self.limit = limit.max(self.position);
+        self.limit_ordinal = limit_ordinal;
+    }
+
+    pub fn is_final(&self) -> bool {
+        self.limit_ordinal.is_some()
+    }
+
+    /// Looks how far the segment has grown; false when it has not.
+    #[inline]
+    fn refresh(&mut self, region: &Region, control: Option<&Control>) -> bool {
+        if self.limit_ordinal.is_some() {
+            return false;
+        }
+        match control.and_then(|control| control.published(region.number)) {
+            Some(end) if end > self.limit && end <= region.capacity => {
+                self.limit = end;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The frame in front, checked.
+    #[inline]
+    pub fn step<'a>(&mut self, region: &'a Region, control: Option<&Control>) -> Step<'a> {
+        if self.position >= self.limit && !self.refresh(region, control) {
+            return Step::End;
+        }
+        if self.lost_at.is_some() && !self.find_again(region) {
+            return Step::End;
+        }
+        let bytes = region.map.bytes(self.position, self.limit);
+        match decode(bytes, region.checksum, self.ordinal) {
+            Ok(Some(frame)) if frame.head.kind as usize == KIND_MESSAGE => {
+                match unknown_critical(frame.attributes()) {
+                    None => Step::Frame(frame),
+                    Some(tag) => Step::Unknown(tag),
+                }
+            }
+            Ok(Some(_)) => Step::Damage("a seal stands where a message should"),
+            Ok(None) => Step::Damage("there are zeros where a message should be"),
+            Err(reason) => Step::Damage(reason),
+        }
+    }
+
+    #[inline]
+    pub fn pass(&mut self, frame: &Frame<'_>) {
+        self.position += frame.bytes.len();
+        self.ordinal = self.ordinal.wrapping_add(1);
+    }
+
+    /// Passes a frame that is whole but was not delivered.
+    pub fn pass_unread(&mut self, region: &Region) {
+        if let Ok(Some(frame)) = peek(region.map.bytes(self.position, self.limit)) {
+            self.pass(&frame);
+        }
+    }
+
+    /// Steps over damage to the next true frame, and tells the ordinal there if it can be known
+    /// now.
+    pub fn pass_damage(&mut self, region: &Region) -> Option<u64> {
+        if let Some((position, ordinal)) = region.resync(self.position, self.ordinal, self.limit) {
+            (self.position, self.ordinal) = (position, ordinal);
+            return Some(ordinal);
+        }
+        if let Some(ordinal) = self.limit_ordinal {
+            self.ordinal = ordinal.max(self.ordinal);
+        } else {
+            self.lost_at = Some(self.position);
+        }
+        self.position = self.limit;
+        self.limit_ordinal
+    }
+
+    /// Takes the ordinal from the first true frame behind damage that reached to what was the end.
+    fn find_again(&mut self, region: &Region) -> bool {
+        let Some(from) = self.lost_at else {
+            return true;
+        };
+        match region.resync(from, self.ordinal, self.limit) {
+            Some((position, ordinal)) => {
+                (self.position, self.ordinal, self.lost_at) = (position, ordinal, None);
+                true
+            }
+            None => {
+                self.position = self.limit;
+                self.ordinal = self.limit_ordinal.unwrap_or(self.ordinal);
+                false
+            }
+        }
+    }
+}

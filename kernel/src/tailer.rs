@@ -1,0 +1,340 @@
+//! class Tailer: a place in the log, and the calls that run once per message read.
+
+use crate::arrow::{Batch, Builder};
+use crate::control::Control;
+use crate::cursor::{Cursor, Step};
+use crate::errors::FormatVersionError;
+use crate::frame::Frame;
+use crate::layout::*;
+use crate::message::Message;
+use crate::os;
+use crate::region::Region;
+use crate::segment::Segment;
+use pyo3::exceptions::{PyException, PyRuntimeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A sleeping reader looks for signals, and for what a killed appender did not tell, this often.
+const SLEEP_NS: u64 = 50_000_000;
+/// A reader without a control page to sleep on looks again this often.
+const POLL_NS: u64 = 2_000_000;
+
+/// A cursor and the segment it is in.
+struct Place {
+    segment: Py<Segment>,
+    region: Arc<Region>,
+    cursor: Cursor,
+}
+
+/// Reads a log in order. The Python class over it moves it from segment to segment.
+#[pyclass(subclass, module = "penstock._kernel")]
+pub struct Tailer {
+    control: Option<Py<Control>>,
+    place: Option<Place>,
+    skip: bool,
+    /// Messages passed over because they were damaged.
+    #[pyo3(get, set)]
+    skipped: u64,
+}
+
+/// Why the next message could not be had at once.
+#[derive(Clone, Copy)]
+enum Trouble {
+    End,
+    Damage(&'static str),
+    Unknown(usize),
+    /// It is there, but does not fit with what was read before.
+    TooMuch,
+}
+
+impl Tailer {
+    /// The tailer for this call; an error when another thread is inside a call of the same one.
+    #[inline]
+    fn mine<'a>(slf: &'a Bound<'_, Self>) -> PyResult<PyRefMut<'a, Self>> {
+        slf.try_borrow_mut().map_err(|_| {
+            PyRuntimeError::new_err("another thread is reading with this tailer: give each its own")
+        })
+    }
+
+    /// Runs `take` on the next message, if there is one in the segment; None leaves it for later.
+    #[inline]
+    fn step<T>(
+        &mut self,
+        take: impl FnOnce(&Py<Segment>, usize, u64, &Frame<'_>) -> Option<T>,
+    ) -> Result<T, Trouble> {
+        let Some(Place { segment, region, cursor }) = self.place.as_mut() else {
+            return Err(Trouble::End);
+        };
+        match cursor.step(region, self.control.as_ref().map(Py::get)) {
+            Step::Frame(frame) => {
+                let sequence = region.sequence_of(cursor.ordinal);
+                let taken = take(segment, cursor.position, sequence, &frame);
+                if taken.is_some() {
+                    cursor.pass(&frame);
+                }
+                taken.ok_or(Trouble::TooMuch)
+            }
+            Step::End => Err(Trouble::End),
+            Step::Damage(reason) => Err(Trouble::Damage(reason)),
+            Step::Unknown(tag) => Err(Trouble::Unknown(tag)),
+        }
+    }
+
+    /// Sees to what stopped a step; false when there is nothing more to read now.
+    #[cold]
+    fn handle(slf: &Bound<'_, Self>, trouble: Trouble) -> PyResult<bool> {
+        match trouble {
+            Trouble::End => slf.call_method0("_advance")?.is_truthy(),
+            Trouble::Damage(reason) => Self::pass_damage(slf, reason).map(|()| true),
+            Trouble::Unknown(tag) => Err(Self::mine(slf)?.refuse(tag)),
+            Trouble::TooMuch => Ok(false),
+        }
+    }
+
+    /// Steps over the damage in front and tells of it: as an error, or by a call when it is
+    /// skipped.
+    fn pass_damage(slf: &Bound<'_, Self>, reason: &str) -> PyResult<()> {
+        let (error, skip) = {
+            let tailer = &mut *Self::mine(slf)?;
+            let Some(Place { region, cursor, .. }) = tailer.place.as_mut() else {
+                return Ok(());
+            };
+            let (position, ordinal) = (cursor.position, cursor.ordinal);
+            let next = cursor.pass_damage(region);
+            if tailer.skip {
+                tailer.skipped += cursor.ordinal.saturating_sub(ordinal);
+            }
+            let next_sequence = next.map(|ordinal| region.sequence_of(ordinal));
+            (region.corruption(position, ordinal, reason, next_sequence), tailer.skip)
+        };
+        if !skip {
+            return Err(error);
+        }
+        slf.call_method1("_damaged", (error.into_value(slf.py()),)).map(drop)
+    }
+
+    /// Moves behind a message this version cannot understand.
+    fn refuse(&mut self, tag: usize) -> PyErr {
+        let Some(Place { region, cursor, .. }) = self.place.as_mut() else {
+            return FormatVersionError::new_err(("", tag, FORMAT_VERSION));
+        };
+        let what = format!("attribute {tag} of message {}", region.sequence_of(cursor.ordinal));
+        cursor.pass_unread(region);
+        FormatVersionError::new_err((region.path.clone(), what, FORMAT_VERSION))
+    }
+
+    fn next_message(slf: &Bound<'_, Self>) -> PyResult<Option<Message>> {
+        let py = slf.py();
+        loop {
+            let step = Self::mine(slf)?.step(|segment, position, sequence, frame| {
+                Some(Message::new(py, segment, position, sequence, frame))
+            });
+            match step {
+                Ok(message) => return Ok(Some(message)),
+                Err(trouble) if Self::handle(slf, trouble)? => {}
+                Err(_) => return Ok(None),
+            }
+        }
+    }
+
+    /// Number and position of which the reader knows; it has read all there is while they are the
+    /// active segment's.
+    fn known(&self) -> Option<(u64, usize)> {
+        self.place.as_ref().map(|place| (place.region.number, place.cursor.position))
+    }
+
+    /// Gathers messages of this segment into columns until they are large enough or it ends.
+    fn gather(&mut self, builder: &mut Builder, bytes_max: usize) -> Option<Trouble> {
+        let Some(Place { region, cursor, .. }) = self.place.as_mut() else {
+            return Some(Trouble::End);
+        };
+        let control = self.control.as_ref().map(Py::get);
+        loop {
+            match cursor.step(region, control) {
+                Step::Frame(frame) => {
+                    if !builder.has_room(&frame, bytes_max) {
+                        return None;
+                    }
+                    builder.push(region.sequence_of(cursor.ordinal), &frame);
+                    cursor.pass(&frame);
+                }
+                Step::End => return Some(Trouble::End),
+                Step::Damage(reason) => return Some(Trouble::Damage(reason)),
+                Step::Unknown(tag) => return Some(Trouble::Unknown(tag)),
+            }
+        }
+    }
+}
+
+#[pymethods]
+impl Tailer {
+    #[new]
+    #[pyo3(signature = (control, skip, *_arguments, **_options))]
+    fn new(
+        control: Option<Py<Control>>,
+        skip: bool,
+        _arguments: &Bound<'_, PyTuple>,
+        _options: Option<&Bound<'_, PyAny>>,
+    ) -> Tailer {
+        Tailer { control, place: None, skip, skipped: 0 }
+    }
+
+    /// Stands the tailer in a segment that may be read up to `limit`; `limit_ordinal` is the
+    /// ordinal there, or None while the segment is active and the limit follows the appenders.
+    #[pyo3(signature = (segment, position, ordinal, limit, limit_ordinal))]
+    fn _use(
+        &mut self,
+        segment: Bound<'_, Segment>,
+        position: usize,
+        ordinal: u64,
+        limit: usize,
+        limit_ordinal: Option<u64>,
+    ) {
+        let region = segment.get().region.clone();
+        let cursor = Cursor::new(position, ordinal, limit.min(region.capacity), limit_ordinal);
+        self.place = Some(Place { segment: segment.unbind(), region, cursor });
+    }
+
+    /// Says how far the segment may be read, when that has become known; it is final with an
+    /// ordinal.
+    fn _extend(&mut self, limit: usize, limit_ordinal: Option<u64>) {
+        if let Some(Place { region, cursor, .. }) = self.place.as_mut() {
+            cursor.extend(limit.min(region.capacity), limit_ordinal);
+        }
+    }
+
+    /// Segment number, position and ordinal; None before the first segment.
+    #[getter]
+    fn _place(&self) -> Option<(u64, usize, u64)> {
+        let Place { region, cursor, .. } = self.place.as_ref()?;
+        Some((region.number, cursor.position, cursor.ordinal))
+    }
+
+    /// Whether the limit of the present segment will not change any more.
+    #[getter]
+    fn _is_final(&self) -> bool {
+        self.place.as_ref().is_some_and(|place| place.cursor.is_final())
+    }
+
+    fn _leave(&mut self) {
+        self.place = None;
+    }
+
+    /// The sequence of the message that the next read returns, if none is missing.
+    #[getter]
+    fn next_sequence(&self) -> u64 {
+        let place = self.place.as_ref();
+        place.map_or(0, |place| place.region.sequence_of(place.cursor.ordinal))
+    }
+
+    /// Returns the next message, or None when there is none now.
+    ///
+    ///     >>> queue.tailer().read()
+    ///     <Message 0: b'hello' (5 bytes)>
+    fn read(slf: &Bound<'_, Self>) -> PyResult<Option<Message>> {
+        Self::next_message(slf)
+    }
+
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__(slf: &Bound<'_, Self>) -> PyResult<Option<Message>> {
+        Self::next_message(slf)
+    }
+
+    /// Returns up to `count` messages that are there now, of at most `bytes_max` payload bytes but
+    /// at least one.
+    ///
+    ///     >>> [message.payload for message in queue.tailer().read_many(2)]
+    ///     [b'hello', b'world']
+    #[pyo3(signature = (count = 1000, *, bytes_max = None))]
+    fn read_many<'py>(
+        slf: &Bound<'py, Self>,
+        count: usize,
+        bytes_max: Option<usize>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let py = slf.py();
+        let messages = PyList::empty(py);
+        let mut left = bytes_max.unwrap_or(usize::MAX);
+        while messages.len() < count {
+            let is_first = messages.is_empty();
+            let step = Self::mine(slf)?.step(|segment, position, sequence, frame| {
+                let bytes = frame.payload().len();
+                if bytes > left && !is_first {
+                    return None;
+                }
+                left = left.saturating_sub(bytes);
+                Some(Message::new(py, segment, position, sequence, frame))
+            });
+            match step {
+                Ok(message) => messages.append(Bound::new(py, message)?)?,
+                // What was read before the trouble is handed out first; the next call meets it
+                // again.
+                Err(Trouble::Damage(_) | Trouble::Unknown(_)) if !is_first => break,
+                Err(trouble) => match Self::handle(slf, trouble) {
+                    Ok(true) => {}
+                    Ok(false) => break,
+                    Err(error) if !is_first && error.is_instance_of::<PyException>(py) => break,
+                    Err(error) => return Err(error),
+                },
+            }
+        }
+        Ok(messages)
+    }
+
+    /// Gathers messages into Arrow columns; None when there is none now.
+    fn _read_columns(
+        slf: &Bound<'_, Self>,
+        bytes_max: usize,
+        columns: Vec<String>,
+        partition: i32,
+    ) -> PyResult<Option<Batch>> {
+        let mut builder = Builder::new(&columns, partition, bytes_max)?;
+        loop {
+            let trouble = {
+                let tailer = &mut *Self::mine(slf)?;
+                slf.py().detach(|| tailer.gather(&mut builder, bytes_max))
+            };
+            match trouble {
+                None => break,
+                Some(_) if !builder.is_empty() => break,
+                Some(trouble) if Self::handle(slf, trouble)? => {}
+                Some(_) => return Ok(None),
+            }
+        }
+        Ok(Some(builder.finish()))
+    }
+
+    /// Sleeps until there may be more to read; False when the time is over.
+    fn _wait(slf: &Bound<'_, Self>, timeout_ns: Option<u64>) -> PyResult<bool> {
+        let py = slf.py();
+        let begun = os::monotonic_ns();
+        let until = begun.saturating_add(timeout_ns.unwrap_or(u64::MAX));
+        let control = slf.try_borrow()?.control.as_ref().map(|control| control.clone_ref(py));
+        let Some(control) = &control else {
+            let nap = POLL_NS.min(until - begun);
+            py.detach(|| std::thread::sleep(Duration::from_nanos(nap)));
+            py.check_signals()?;
+            return Ok(nap > 0);
+        };
+        let control = control.get();
+        loop {
+            let Some((number, position)) = slf.try_borrow()?.known() else {
+                return Ok(true);
+            };
+            let has_more = || control.published(number) != Some(position);
+            if has_more() {
+                return Ok(true);
+            }
+            let now = os::monotonic_ns();
+            if now >= until {
+                return Ok(false);
+            }
+            py.detach(|| control.sleep_for_append(SLEEP_NS.min(until - now), has_more));
+            py.check_signals()?;
+        }
+    }
+}

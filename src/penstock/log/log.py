@@ -1,0 +1,276 @@
+"""One handle's hold on a log, from open to close: everything but the messages themselves."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import threading
+import time
+import weakref
+from pathlib import Path
+
+from penstock import clock, kernel
+from penstock.errors import PenstockError, QueueBusyError, QueueClosedError, ReadOnlyError
+from penstock.kernel import LAYOUT, Control, Writer, lock_byte
+from penstock.log import directory, metadata as metadata_file
+from penstock.log.appender import SegmentHost
+from penstock.log.attach import Attached
+from penstock.log.compact import SealedSegment, drop, segments_to_drop
+from penstock.log.durable import Durability
+from penstock.log.keeper import Keeper
+from penstock.log.locks import LockFile
+from penstock.log.metadata import Settings
+from penstock.log.roll import Bank
+from penstock.log.spare import SpareMaker
+from penstock.message import duration_ns
+from penstock.options import FlushMode, RetentionPolicy
+from penstock.stats import CompactResult
+
+_logger = logging.getLogger("penstock.log")
+
+_ALIVE = LAYOUT["CONTROL_ALIVE_AT"]
+_MAINTENANCE_LOCK = LAYOUT["CONTROL_MAINTENANCE_LOCK_AT"]
+_APPEND_LOCK = LAYOUT["CONTROL_APPEND_LOCK_AT"]
+_ALLOCATED = LAYOUT["BANK_ALLOCATED"]
+_DURABLE = LAYOUT["CONTROL_DURABLE_SEQUENCE_AT"]
+_BEGUN = LAYOUT["SEGMENT_BEGUN_AT"]
+
+_open_logs: weakref.WeakSet[Log] = weakref.WeakSet()
+
+
+class Log:
+    """The files, locks and threads behind one open queue."""
+
+    def __init__(
+        self,
+        attached: Attached,
+        settings: Settings,
+        flush: FlushMode,
+        retention: RetentionPolicy | None,
+        *,
+        exclusive: bool,
+    ) -> None:
+        self.root: Path = attached.root
+        self.metadata = attached.metadata
+        self.segments = attached.segments
+        self.settings = settings
+        self.retention = retention
+        self.is_closed = False
+        self.writer: Writer | None = None
+        self._attached = attached
+        self._flush = flush
+        self._exclusive = exclusive
+        self._guard = threading.RLock()
+        self._pid = os.getpid()
+        self._keeper: Keeper | None = None
+        self.shared_control = attached.control
+        if attached.lock is not None and attached.control_fd >= 0:
+            self._begin_to_write()
+        _open_logs.add(self)
+
+    @property
+    def control(self) -> Control:
+        """The shared page of a log that is open for appending."""
+        assert self.shared_control is not None
+        return self.shared_control
+
+    def _begin_to_write(self) -> None:
+        self.spares = SpareMaker(
+            self.root, self.metadata.queue_id, self.settings.checksum, self.settings.index_every
+        )
+        self.durability = Durability(self.root, self.control, self.segments)
+        self.host = SegmentHost(
+            self.control,
+            self.segments,
+            self.spares,
+            self.durability,
+            self.settings,
+            self.metadata.settings.segment_bytes,
+            weakref.WeakMethod(self.reattach),
+        )
+        # The kernel's object must not keep alive what owns it.
+        self.writer = Writer(self.control, weakref.proxy(self.host), self._flush.each)
+        self.host.serve(self.writer)
+        self._start_keeper()
+
+    def _start_keeper(self) -> None:
+        interval = self._flush.interval
+        interval_ns = 0 if interval is None else max(1, duration_ns("interval", interval))
+        self._keeper = Keeper(self, self._flush.bytes or 0, interval_ns)
+        self._keeper.start()
+
+    def bank(self) -> Bank | None:
+        """What is true of the active segment; None when no control page tells."""
+        control = self.shared_control
+        return None if control is None else Bank(*control.bank())
+
+    def first_number(self) -> int:
+        """The oldest segment that retention has left, as the disk says it now."""
+        return (metadata_file.read(self.root) or self.metadata).first_number
+
+    def first_sequence(self) -> int:
+        """The oldest message that is still there."""
+        self.segments.refresh()
+        for number in self.segments.numbers():
+            segment = self.segments.readable(number)
+            if segment is not None:
+                return segment.base_sequence
+        return 0
+
+    def next_sequence(self) -> int:
+        """The sequence that the next append gets."""
+        bank = self.bank()
+        if bank is not None:
+            return bank.next_sequence
+        self.segments.refresh()
+        for number in reversed(self.segments.numbers()):
+            segment = self.segments.readable(number)
+            if segment is not None:
+                return segment.base_sequence + self.segments.end(segment).count
+        return 0
+
+    def durable_sequence(self) -> int:
+        """Every message below survives the loss of power."""
+        control = self.shared_control
+        return self.next_sequence() if control is None else control.load(_DURABLE)
+
+    def check_open(self) -> None:
+        """Refuse to go on with a closed handle."""
+        if self.is_closed:
+            raise QueueClosedError
+
+    def check_writable(self) -> Writer:
+        """Hand out the appender's side, if this handle has one."""
+        self.check_open()
+        if self.writer is None:
+            raise ReadOnlyError
+        return self.writer
+
+    def flush(self) -> None:
+        """Return when everything published before the call is durable."""
+        writer = self.check_writable()
+        assert self.host.active is not None
+        writer.flush(self.host.active)
+
+    def rest(self, duration_ns: int) -> None:
+        """Let the keeper wait a moment, but not longer than the log is open."""
+        until = time.monotonic_ns() + duration_ns
+        while not self.is_closed and time.monotonic_ns() < until:
+            time.sleep(0.01)
+
+    def forked(self) -> None:
+        """In the child: give up what belongs to the parent, so that its death can be seen."""
+        self._guard = threading.RLock()
+        self.segments.renew_after_fork()
+        self._attached.close()
+        self._keeper = None
+
+    def reattach(self) -> None:
+        """In the child of a fork: take a place of its own among those who append."""
+        with self._guard:
+            self.check_writable()
+            if self._pid == os.getpid():
+                return
+            lock = LockFile(self.root, read_only=False)
+            if not lock.join(exclusive=self._exclusive):
+                lock.close()
+                raise QueueBusyError(self.root, tuple(self.control.pids()))
+            fd = os.open(self.root / directory.CONTROL, os.O_RDWR | os.O_CLOEXEC)
+            lock_byte(fd, _ALIVE, "shared")
+            self._attached.lock, self._attached.control_fd = lock, fd
+            self.control.claim_slot(lock.fd, os.getpid())
+            self._pid = os.getpid()
+            self._start_keeper()
+
+    def compact(self, policy: RetentionPolicy | None) -> CompactResult:
+        """Drop what a policy lets go, now."""
+        self.check_writable()
+        done: list[CompactResult] = []
+        self.control.locked(
+            _MAINTENANCE_LOCK, lambda _mend: done.append(self.compact_locked(policy))
+        )
+        return done[0]
+
+    def compact_locked(self, policy: RetentionPolicy | None = None) -> CompactResult:
+        """Drop what a policy, or the queue's own, lets go; the maintenance lock is held."""
+        policy = policy or self.retention
+        if policy is None:
+            return CompactResult(0, 0)
+        active = self.host.bank().number
+        self.segments.refresh()
+        numbers = [number for number in self.segments.numbers() if number <= active]
+        sealed, ended_at = [], clock.now_ns()
+        for number in reversed(numbers):
+            path = self.segments.path(number)
+            segment = self.segments.readable(number)
+            if number != active and path is not None:
+                sealed.append(SealedSegment(number, path.stat().st_blocks * 512, ended_at))
+            if segment is not None:
+                ended_at = segment.header_word(_BEGUN)
+        policy_says = segments_to_drop(
+            sealed[::-1], self.host.bank().allocated, policy, clock.now_ns()
+        )
+        current = metadata_file.read(self.root) or self.metadata
+        self.metadata, result = drop(self.root, current, self.segments, policy_says)
+        return result
+
+    def close(self) -> None:
+        """Stop the thread, give back what is unused if nobody else is here, and let go."""
+        with self._guard:
+            if self.is_closed:
+                return
+            self.is_closed = True
+        _open_logs.discard(self)
+        is_ours = self._pid == os.getpid()
+        if self.writer is not None:
+            self.writer.close()
+            if self._keeper is not None:
+                self._keeper.join()
+            if is_ours:
+                self._leave()
+        self.segments.close()
+        self._attached.close()
+
+    def _leave(self) -> None:
+        lock = self._attached.lock
+        assert lock is not None
+        try:
+            with lock.gate():
+                if self.control.poisoned() is None:
+                    self._leave_in_order()
+        except (PenstockError, OSError) as error:
+            _logger.warning("closing %s: %s", self.root, error)
+        finally:
+            self.control.leave()
+
+    def _leave_in_order(self) -> None:
+        """What the flush mode promised is kept, and the last one out leaves no more than messages."""
+        fd = self._attached.control_fd
+        is_last = lock_byte(fd, _ALIVE, "exclusive")
+        if is_last or self._flush != FlushMode.ASYNC:
+            self.durability.flush_all()
+        if is_last:
+            self.control.locked(_APPEND_LOCK, self._cut_locked)
+            os.fsync(fd)
+
+    def _cut_locked(self, _mend: bool) -> None:
+        bank = self.host.bank()
+        segment = self.segments.open(bank.number)
+        assert segment is not None
+        whole = -(-bank.position // 4096) * 4096
+        if segment.word_at(bank.position) == 0 and whole < bank.allocated:
+            self.control.set_bank_word(_ALLOCATED, whole)
+            os.truncate(segment.path, whole)
+        with contextlib.suppress(OSError):
+            self.spares.remove()
+        self.control.set_clean(bank.number, bank.position, bank.next_sequence, bank.last_timestamp)
+
+
+def _after_fork_in_child() -> None:
+    kernel.forked()
+    for log in list(_open_logs):
+        log.forked()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
