@@ -24,6 +24,7 @@ PLACES = {
     "read_many": "workloads",
     "read_arrow": "workloads",
     "seek_read": "workloads",
+    "seek_rolled": "workloads",
     "append_latency": "latency",
     "spinning": "latency",
     "asleep": "latency",

@@ -14,6 +14,8 @@ from targets import ROWS, Figures, Row, Spread
 Outcome = dict[str, object]
 
 NONE = "-"
+# From here on others take from two cores what a benchmark with a background thread needs.
+BUSY_CORES = 0.3
 # What is shown beside the first figure of a workload, and what it is called there.
 LABELS = {
     "ns": "payload not taken",
@@ -89,15 +91,18 @@ def _machine(outcome: Outcome) -> str:
         f"{facts['cpu']}, {facts['cores']} cores, {memory:.0f} GiB"
         + (", virtual" if facts["virtual"] else ""),
         f"{facts['kernel']}, {facts['filesystem']}, {facts['python']}",
-        f"Penstock {facts['penstock'] or 'not installed'}, commit {facts['commit']}, {facts['date']}",
+        f"Penstock {facts['penstock'] or '?'}, commit {facts['commit']}, {facts['date']}",
         f"{settings['rounds']} rounds in turns; what is shown is the median"
         + (", quick" if settings["quick"] else ""),
     ]
     if busy:
+        middle = statistics.median(busy)
         lines.append(
-            f"Meanwhile others, the operating system among them, used {statistics.median(busy):.2f}"
-            f" cores (median of all runs), {max(busy):.2f} at most"
+            f"Meanwhile others, the operating system among them, used {middle:.2f} cores (median of"
+            f" all runs), {max(busy):.2f} at most"
         )
+        if middle > BUSY_CORES:
+            lines.append("**The machine was not quiet: these figures are not to be quoted.**")
     return "\n".join(f"- {line}" for line in lines)
 
 
@@ -170,6 +175,9 @@ def _everything(outcome: Outcome, figures: Figures) -> str:
             for name in LABELS
             if name in names and name != first and not (name == "ns" and "us" in names)
         ]
+        busy = statistics.median(one["others_cores"] for one in cell["busy"])
+        if busy > BUSY_CORES:
+            others.append(f"while others used {busy:.1f} cores")
         time = with_range(figures.spread(key, first), higher=False)
         lines.append(
             f"| {key.workload} | {key.size} | {key.participant} | {time} | {', '.join(others)} |"

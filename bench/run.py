@@ -24,13 +24,16 @@ DATA = Path(__file__).with_name(".data")
 QUICK_PEERS = ("queuelib", "lmdb")
 QUICK_PARTICIPANTS = (*plan.LIMITS, plan.PENSTOCK, *QUICK_PEERS, plan.CHRONICLE)
 LOAD_MAX = 0.5
+# What a shell says of a program that was interrupted.
+STOPPED = 130
 
 
 def main() -> int:
     """Prepare, measure in turns, and hand the report over."""
     options = _options()
     # Whoever ends this process politely wants the data removed and no child left behind.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     runs = list(plan.runs_of(options.only, options.participants, options.seconds, options.quick))
     if not runs:
         sys.exit("Nothing to run: --only and --participants leave no measurement.")
@@ -40,7 +43,7 @@ def main() -> int:
             _say(f"The machine is busy (load {machine['load_before']:.2f}): expect worse figures.")
         participants, skipped = _prepare({run.key.participant for run in runs})
         runs = [run for run in runs if run.key.participant not in skipped]
-        cells = take_turns(runs, options.rounds, folder, _say)
+        cells, finished = take_turns(runs, options.rounds, folder, _say)
     outcome = {
         "facts": machine,
         "settings": {name: getattr(options, name) for name in ("rounds", "seconds", "quick")},
@@ -49,8 +52,7 @@ def main() -> int:
         "cells": [{**key._asdict(), **cell} for key, cell in cells.items()],
     }
     _hand_over(outcome, options)
-    finished = all(c["failure"] or len(c["rounds"]) == options.rounds for c in cells.values())
-    return 0 if finished else 130
+    return 0 if finished else STOPPED
 
 
 def _options() -> argparse.Namespace:
@@ -70,11 +72,12 @@ def _options() -> argparse.Namespace:
         metavar="NAME[,…]",
         help="of " + ", ".join(plan.PARTICIPANTS),
     )
-    add("--rounds", type=int, help="how often all is measured (3; quick: 2)")
+    add("--rounds", type=int, help="how often all is measured (5; quick: 2)")
     add(
         "--seconds",
         type=float,
-        help="how long a measurement without a fixed amount takes (1; quick: 0.5)",
+        default=0.5,
+        help="how long a measurement without a fixed amount takes (0.5)",
     )
     add(
         "--directory",
@@ -87,8 +90,7 @@ def _options() -> argparse.Namespace:
     options = parser.parse_args()
     if options.participants is None:
         options.participants = QUICK_PARTICIPANTS if options.quick else plan.PARTICIPANTS
-    options.rounds = options.rounds or (2 if options.quick else 3)
-    options.seconds = options.seconds or (0.5 if options.quick else 1.0)
+    options.rounds = options.rounds or (2 if options.quick else 5)
     return options
 
 

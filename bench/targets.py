@@ -230,4 +230,6 @@ ROWS = (
     ),
     Row("random seek and read", "seek_read", "100 B", "us", (at_most(4e3, "4 us"),)),
     Row("random seek and read", "seek_read", "1 KiB", "us"),
+    Row("the same, segments of 64 MiB", "seek_rolled", "100 B", "us", (at_most(4e3, "4 us"),)),
+    Row("the same, segments of 64 MiB", "seek_rolled", "1 KiB", "us"),
 )

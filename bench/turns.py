@@ -16,7 +16,7 @@ from itertools import groupby
 from pathlib import Path
 
 from facts import Busy
-from plan import Key, Run
+from plan import SLOW_PEERS, Key, Run
 
 CHILD = Path(__file__).with_name("child.py")
 RUN_SECONDS_MAX = 180
@@ -28,13 +28,13 @@ Cell = dict[str, object]
 
 def take_turns(
     runs: Sequence[Run], rounds: int, folder: Path, say: Callable[[str], None]
-) -> dict[Key, Cell]:
-    """Measure all, round by round, so that an hour of noise hits all alike; stop when told to."""
+) -> tuple[dict[Key, Cell], bool]:
+    """Measure all, round by round, so that noise hits all alike: the figures, and whether all."""
     cells: dict[Key, Cell] = {run.key: {"rounds": [], "busy": [], "failure": None} for run in runs}
-    total = len(runs) * rounds
+    turns = list(_in_turns(runs, rounds))
     began = time.monotonic()
     with contextlib.suppress(KeyboardInterrupt):
-        for number, run in enumerate(_in_turns(runs, rounds), start=1):
+        for number, run in enumerate(turns, start=1):
             cell = cells[run.key]
             if cell["failure"] is not None:
                 continue
@@ -46,18 +46,24 @@ def take_turns(
             else:
                 cell["failure"] = answer["failure"]
             minutes, seconds = divmod(int(time.monotonic() - began), 60)
-            say(f"[{number:3}/{total} {minutes:2}:{seconds:02}] {run.key}: {_shown(answer)}")
-        return cells
+            say(f"[{number:3}/{len(turns)} {minutes:2}:{seconds:02}] {run.key}: {_shown(answer)}")
+        return cells, True
     say("Stopped: the report holds what was measured so far.")
-    return cells
+    return cells, False
 
 
 def _in_turns(runs: Sequence[Run], rounds: int) -> Iterator[Run]:
-    """The participants of a workload stand beside each other, every other round in reverse."""
+    """The participants of a workload stand beside each other, every other round in reverse.
+
+    The slow peers sit those rounds out: they cannot win, and would take a third of the time.
+    """
     groups = [list(group) for _, group in groupby(runs, key=lambda run: run.key[:2])]
     for number in range(rounds):
         for group in groups:
-            yield from reversed(group) if number % 2 else group
+            if number % 2:
+                yield from (run for run in group[::-1] if run.key.participant not in SLOW_PEERS)
+            else:
+                yield from group
 
 
 def measure(run: Run, folder: Path) -> dict[str, object]:

@@ -180,7 +180,15 @@ def iterate_messages(engine: ModuleType, job: Job) -> Figures:
 
 def seek_read(engine: ModuleType, job: Job) -> Figures:
     """Read single messages at random places."""
-    store, built = _built(engine, job)
+    return _seek(*_built(engine, job), job)
+
+
+def seek_rolled(engine: ModuleType, job: Job) -> Figures:
+    """Read single messages at random places of a log that has rolled."""
+    return _seek(*_built(engine, job, segment_bytes=engine.ROLL_BYTES), job)
+
+
+def _seek(store: object, built: list[bytes], job: Job) -> Figures:
     source = random.Random(7)
     numbers = [source.randrange(job.read_count) for _ in range(20_000)]
     for number in numbers[:500]:
@@ -227,9 +235,9 @@ def read_arrow(engine: ModuleType, job: Job) -> Figures:
     return {"ns": nanoseconds, "gb_s": job.payload_bytes / nanoseconds}
 
 
-def _built(engine: ModuleType, job: Job) -> tuple[object, list[bytes]]:
+def _built(engine: ModuleType, job: Job, **options: int) -> tuple[object, list[bytes]]:
     """A store with `read_count` messages, and the payloads that repeat in it."""
-    store = engine.open(job.directory)
+    store = engine.open(job.directory, **options)
     lists = _lists(job.payload_bytes)
     warm_memory(job.read_count * frame_bytes(job.payload_bytes), job.directory)
     fill(store, lists, job.read_count)

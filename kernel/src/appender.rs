@@ -9,7 +9,7 @@ use crate::writer::Writer;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyRange, PyTuple};
+use pyo3::types::{PyByteArray, PyBytes, PyList, PyMemoryView, PyRange, PyString, PyTuple};
 
 /// Appends messages to a queue; share it among threads.
 #[pyclass(frozen, subclass, module = "penstock._kernel")]
@@ -107,11 +107,19 @@ impl Appender {
 fn payloads_of<'py>(payloads: &Bound<'py, PyAny>) -> PyResult<Vec<Payload<'py>>> {
     if let Ok(list) = payloads.cast::<PyList>() {
         list.iter().map(|payload| Payload::of(&payload)).collect()
-    } else if payloads.is_instance_of::<PyBytes>() {
+    } else if is_one_payload(payloads) {
         Err(PyTypeError::new_err("append_many takes several payloads; use append for one"))
     } else {
         payloads.try_iter()?.map(|payload| Payload::of(&payload?)).collect()
     }
+}
+
+/// Whether going through it would yield single bytes or letters.
+fn is_one_payload(payloads: &Bound<'_, PyAny>) -> bool {
+    payloads.is_instance_of::<PyBytes>()
+        || payloads.is_instance_of::<PyString>()
+        || payloads.is_instance_of::<PyByteArray>()
+        || payloads.is_instance_of::<PyMemoryView>()
 }
 
 /// The attributes of a message as they stand in its frame; a transaction collects them.

@@ -5,6 +5,9 @@ use crate::layout::*;
 use crate::map::Map;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 
+/// How often a bank is read again when an append is under way each time.
+const READ_AGAIN_MAX: usize = 64;
+
 /// The words of a bank, in the order of the layout.
 pub const BANK_WORDS: usize = BANK_FIRST_TIMESTAMP / 8 + 1;
 
@@ -71,16 +74,26 @@ impl Control {
         self.word_of(number, BANK_ALLOCATED)
     }
 
-    /// The active bank's words, all of one segment.
+    /// The active bank's words, all of one segment and as one append left them. An append that
+    /// takes longer than anybody would wait for is stopped or large, and has hardly been stopped
+    /// between the two stores that a reader must see both or neither of.
     pub fn bank_words(&self) -> Vec<u64> {
+        let mut again = READ_AGAIN_MAX;
         loop {
             let bank = self.active();
-            let number = bank.number();
-            let words = (0..BANK_WORDS).map(|index| bank.word(index * 8).load(Acquire));
-            let words: Vec<u64> = words.collect();
-            if bank.number() == number && self.active().at == bank.at {
-                return words;
+            let intent = bank.word(BANK_INTENT_END).load(Acquire);
+            let words: [u64; BANK_WORDS] =
+                std::array::from_fn(|index| bank.word(index * 8).load(Acquire));
+            // The position is read first of what an append stores behind its intent, so that
+            // nothing else can be older; and none is newer if the next intent is not there yet.
+            let is_quiet = bank.word(BANK_INTENT_END).load(Acquire) == intent
+                && intent <= words[BANK_POSITION / 8];
+            let is_active = bank.number() == words[0] && self.active().at == bank.at;
+            if is_active && (is_quiet || again == 0) {
+                return words.to_vec();
             }
+            again = again.saturating_sub(1);
+            std::thread::yield_now();
         }
     }
 

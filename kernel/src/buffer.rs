@@ -3,7 +3,7 @@
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::{PyBytes, PyMemoryView, PyString};
 use std::ffi::{c_char, c_int, c_void};
 
 /// CPython's Py_buffer. The stable ABI promises it from 3.11 on; it has had this very shape since
@@ -52,19 +52,20 @@ impl Drop for RawView {
 impl<'py> Payload<'py> {
     #[inline]
     pub fn of(object: &Bound<'py, PyAny>) -> PyResult<Payload<'py>> {
+        Payload::named("a payload", object)
+    }
+
+    /// The bytes of something else than a payload, which an error then calls so.
+    #[inline]
+    pub fn named(name: &str, object: &Bound<'py, PyAny>) -> PyResult<Payload<'py>> {
         match object.cast_exact::<PyBytes>() {
             Ok(bytes) => Ok(Payload::Bytes(bytes.clone())),
-            Err(_) => Payload::by_protocol(object),
+            Err(_) => Payload::by_protocol(name, object),
         }
     }
 
     #[cold]
-    fn by_protocol(object: &Bound<'py, PyAny>) -> PyResult<Payload<'py>> {
-        if object.is_instance_of::<PyString>() {
-            return Err(PyTypeError::new_err(
-                "a payload is bytes, or anything with a buffer; encode the str first: text.encode()",
-            ));
-        }
+    fn by_protocol(name: &str, object: &Bound<'py, PyAny>) -> PyResult<Payload<'py>> {
         let mut view = Box::new(RawView(RawBuffer {
             start: std::ptr::null_mut(),
             owner: std::ptr::null_mut(),
@@ -84,7 +85,7 @@ impl<'py> Payload<'py> {
         } else {
             // Nothing was filled in, so nothing may be released.
             std::mem::forget(view);
-            Err(PyErr::fetch(object.py()))
+            Err(refusal(name, object, PyErr::fetch(object.py())))
         }
     }
 
@@ -98,5 +99,19 @@ impl<'py> Payload<'py> {
                 unsafe { std::slice::from_raw_parts(view.0.start.cast(), view.0.length as usize) }
             }
         }
+    }
+}
+
+/// Why an object cannot be taken as bytes, and what to do.
+fn refusal(name: &str, object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
+    let what = format!("{name} is bytes, or anything with a buffer");
+    if object.is_instance_of::<PyString>() {
+        PyTypeError::new_err(format!("{what}; encode a str: text.encode()"))
+    } else if PyMemoryView::from(object).is_ok() {
+        PyTypeError::new_err(format!("{what} whose bytes stand together; copy others: bytes(view)"))
+    } else if error.is_instance_of::<PyTypeError>(object.py()) {
+        PyTypeError::new_err(format!("{what}, not {:?}", object.get_type()))
+    } else {
+        error
     }
 }

@@ -9,7 +9,9 @@ use crate::os;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use std::fs::OpenOptions;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::sync::atomic::{fence, AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering::*};
 use std::time::Duration;
 use xxhash_rust::xxh3::xxh3_64;
@@ -131,7 +133,7 @@ impl Control {
         if owner != 0 && self.is_attached() {
             // The byte lock goes with the file, and who is still inside would count as dead then.
             let until = os::monotonic_ns().saturating_add(self.stall_ns);
-            while LOCK_WORDS.iter().any(|at| self.lock_word(*at).is_owned_by(owner))
+            while LOCK_WORDS.iter().any(|at| self.lock_word(*at).owner() == owner)
                 && os::monotonic_ns() < until
             {
                 std::thread::sleep(LOOK_AGAIN);
@@ -180,6 +182,10 @@ impl Control {
 impl Control {
     #[new]
     fn new(fd: i32, writable: bool, lock_fd: i32, stall_ns: u64) -> PyResult<Control> {
+        // A mapping keeps the open file it was made from, and with it the locks of that open file.
+        // This one is made from another, so that locks taken by `fd` end when `fd` is closed.
+        let own = OpenOptions::new().read(true).write(writable).open(format!("/proc/self/fd/{fd}"));
+        let fd = own.as_ref().map_or(fd, AsRawFd::as_raw_fd);
         Ok(Control::over(Map::new(fd, CONTROL_BYTES, writable)?, lock_fd, stall_ns))
     }
 

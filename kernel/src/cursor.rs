@@ -21,6 +21,8 @@ pub enum Step<'a> {
     /// Nothing more to read up to the limit.
     End,
     Damage(&'static str),
+    /// It is known now how many messages were lost to damage that had reached the end.
+    Lost(u64),
     /// A whole message with a critical attribute that this version does not know.
     Unknown(usize),
 }
@@ -46,7 +48,7 @@ impl Cursor {
             return false;
         }
         match control.and_then(|control| control.published(region.number)) {
-            Some(end) if end > self.limit && end <= region.capacity => {
+            Some(end) if end > self.limit && region.reaches(end) => {
                 self.limit = end;
                 true
             }
@@ -54,14 +56,25 @@ impl Cursor {
         }
     }
 
+    /// Moves to where the frame of this ordinal begins, if that is before the limit.
+    pub fn seek(&mut self, region: &Region, control: Option<&Control>, ordinal: u64) -> bool {
+        self.refresh(region, control);
+        let (position, found) = region.locate(ordinal, self.limit);
+        let is_there = found == ordinal && position < self.limit;
+        if is_there {
+            (self.position, self.ordinal, self.lost_at) = (position, ordinal, None);
+        }
+        is_there
+    }
+
     /// The frame in front, checked.
     #[inline]
     pub fn step<'a>(&mut self, region: &'a Region, control: Option<&Control>) -> Step<'a> {
         if self.position >= self.limit && !self.refresh(region, control) {
-            return Step::End;
+            return self.end();
         }
-        if self.lost_at.is_some() && !self.find_again(region) {
-            return Step::End;
+        if self.lost_at.is_some() {
+            return self.find_again(region);
         }
         let bytes = region.map.bytes(self.position, self.limit);
         match decode(bytes, region.checksum, self.ordinal) {
@@ -106,21 +119,31 @@ impl Cursor {
         self.limit_ordinal
     }
 
+    /// Nothing more to read; a segment that grows no more tells what was lost up to its end.
+    #[cold]
+    fn end(&mut self) -> Step<'static> {
+        match (self.lost_at, self.limit_ordinal) {
+            (Some(_), Some(ordinal)) => self.found(self.position, ordinal),
+            _ => Step::End,
+        }
+    }
+
     /// Takes the ordinal from the first true frame behind damage that reached to what was the end.
-    fn find_again(&mut self, region: &Region) -> bool {
-        let Some(from) = self.lost_at else {
-            return true;
-        };
+    #[cold]
+    fn find_again(&mut self, region: &Region) -> Step<'static> {
+        let from = self.lost_at.unwrap_or(self.position);
         match region.resync(from, self.ordinal, self.limit) {
-            Some((position, ordinal)) => {
-                (self.position, self.ordinal, self.lost_at) = (position, ordinal, None);
-                true
-            }
+            Some((position, ordinal)) => self.found(position, ordinal),
             None => {
                 self.position = self.limit;
-                self.ordinal = self.limit_ordinal.unwrap_or(self.ordinal);
-                false
+                self.end()
             }
         }
+    }
+
+    fn found(&mut self, position: usize, ordinal: u64) -> Step<'static> {
+        let lost = ordinal.saturating_sub(self.ordinal);
+        (self.position, self.ordinal, self.lost_at) = (position, self.ordinal + lost, None);
+        Step::Lost(lost)
     }
 }

@@ -131,16 +131,10 @@ impl Region {
         self.step_until(position, ordinal, limit, |_, head| head.timestamp >= time)
     }
 
-    /// Writes the index entry of a frame, if one is due.
-    #[inline]
-    pub fn note_in_index(&self, ordinal: u64, position: usize) {
-        if ordinal % self.index_every == 0 {
-            self.write_index_entry(ordinal, position);
-        }
-    }
-
+    /// Writes the index entry of a frame; the index is a cache, so a failure costs only speed, and
+    /// one that names a frame which was never published is noticed when it is used.
     #[cold]
-    fn write_index_entry(&self, ordinal: u64, position: usize) {
+    pub fn write_index_entry(&self, ordinal: u64, position: usize) {
         if let Some(index) = self.index_fd() {
             let entry = self.entry_of(ordinal, position);
             let at = INDEX_HEADER_BYTES + (ordinal / self.index_every) as usize * INDEX_ENTRY_BYTES;

@@ -2,11 +2,14 @@
 
 use crate::control::Control;
 use crate::layout::*;
-use crate::lock::Held;
+use crate::lock::{Held, Stall};
 use crate::os;
 use crate::region::Region;
 use std::io;
 use std::sync::atomic::Ordering::*;
+
+/// How long a waiter for a flush sleeps before it looks whether the one who flushes still lives.
+const WAIT_NS: u64 = 5_000_000;
 
 /// What came of trying to make everything durable that is published.
 pub enum Flushed {
@@ -26,17 +29,48 @@ pub fn flush_active(control: &Control, region: &Region) -> Flushed {
         return Flushed::Busy;
     }
     let lock = Held(lock);
-    let result = flush_locked(control, region);
-    if let Flushed::Failed(error) = &result {
-        let text = format!("flushing {} failed: {error}", region.path.display());
-        control.set_poison(error.raw_os_error().unwrap_or(libc::EIO), &text);
-    }
+    let result = flush_now(control, region);
     lock.unlock();
     control.wake_flush_waiters();
     result
 }
 
-fn flush_locked(control: &Control, region: &Region) -> Flushed {
+/// Flushes the active segment, or sleeps a while if somebody is at it. One who stands still is not
+/// waited for: two may flush at once, since the mark only rises.
+pub fn flush_or_wait(
+    control: &Control,
+    region: &Region,
+    stall: &mut Stall,
+    is_done: impl Fn() -> bool,
+) -> Flushed {
+    let word = control.u32_at(CONTROL_DURABLE_WAKE_AT);
+    let seen = word.load(Acquire);
+    let flushed = flush_active(control, region);
+    if !matches!(flushed, Flushed::Busy) || is_done() {
+        return flushed;
+    }
+    let begun = os::monotonic_ns();
+    os::futex_wait(word, seen, WAIT_NS);
+    let owner = control.lock_word(CONTROL_FLUSH_LOCK_AT).owner();
+    if stall.look(owner, os::monotonic_ns() - begun) <= control.stall_ns {
+        return Flushed::Busy;
+    }
+    let flushed = flush_now(control, region);
+    control.wake_flush_waiters();
+    flushed
+}
+
+/// Flushes and raises the mark; a failure poisons the log.
+fn flush_now(control: &Control, region: &Region) -> Flushed {
+    let result = flush_and_mark(control, region);
+    if let Flushed::Failed(error) = &result {
+        let text = format!("flushing {} failed: {error}", region.path.display());
+        control.set_poison(error.raw_os_error().unwrap_or(libc::EIO), &text);
+    }
+    result
+}
+
+fn flush_and_mark(control: &Control, region: &Region) -> Flushed {
     let durable = control.u64_at(CONTROL_DURABLE_SEQUENCE_AT);
     let bank = control.active();
     // The next sequence is read before the number, so that it is this segment's if the number is;

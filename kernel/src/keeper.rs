@@ -211,7 +211,7 @@ pub struct Keeper {
 
 #[pymethods]
 impl Keeper {
-    /// Flushes after so many bytes or so long; never, if both are zero.
+    /// Flushes after so many bytes or so long; never, if the time is zero.
     #[new]
     fn new(
         writer: Py<Writer>,
@@ -227,13 +227,13 @@ impl Keeper {
         }
     }
 
-    /// Works in the calling thread. Returns why it stopped: "rolled", "flush" (earlier segments must
-    /// be flushed first), "due" (the time is over) or "closed".
+    /// Works in the calling thread. Returns why it stopped: "rolled", "flush" (earlier segments
+    /// must be flushed first), "due" (the time is over) or "closed".
     fn run(&self, py: Python<'_>, timeout_ns: u64) -> &'static str {
         let writer = self.writer.get();
         let control = writer.control.get();
         py.detach(|| {
-            // Only a panic in an earlier run could have poisoned this, and what it guards is a cache.
+            // Only a panic in an earlier run can have poisoned this, and it guards a mere cache.
             let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
             let mut work = Loop {
                 control,

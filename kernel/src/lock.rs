@@ -17,6 +17,29 @@ const SPINS: u32 = 60;
 /// How long it sleeps before it asks whether the owner still lives.
 const SLEEP_NS: u64 = 2_000_000;
 
+/// A wait that took longer counts as so long: it was the waiter itself that stood still.
+const STEP_NS_MAX: u64 = 50_000_000;
+
+/// How long one and the same owner has been waited for.
+#[derive(Default)]
+pub struct Stall {
+    owner: u32,
+    waited_ns: u64,
+}
+
+impl Stall {
+    /// Notes who has the word after one more step of waiting, and tells how long that owner has
+    /// had it, as far as it was seen: 0 when it is another one than before, or nobody.
+    pub fn look(&mut self, owner: u32, step_ns: u64) -> u64 {
+        if owner == 0 || owner != self.owner {
+            *self = Stall { owner, waited_ns: 0 };
+        } else {
+            self.waited_ns += step_ns.min(STEP_NS_MAX);
+        }
+        self.waited_ns
+    }
+}
+
 pub struct LockWord<'a> {
     pub control: &'a Control,
     pub word: &'a AtomicU32,
@@ -70,7 +93,7 @@ impl LockWord<'_> {
         if self.try_fast() {
             return Ok(false);
         }
-        let begun = os::monotonic_ns();
+        let mut stall = Stall::default();
         let mut slept = 0;
         loop {
             if self.me() == 0 {
@@ -79,17 +102,21 @@ impl LockWord<'_> {
             if let Some(mend) = self.spin(slept) {
                 return Ok(mend);
             }
+            let begun = os::monotonic_ns();
             py.detach(|| self.sleep());
             py.check_signals()?;
             slept = WAITERS;
             if let Some(mend) = self.take_from_dead() {
                 return Ok(mend);
             }
-            let waited = os::monotonic_ns() - begun;
-            if waited > self.control.stall_ns {
-                let owner = self.word.load(Relaxed) & OWNER;
-                let pid = self.control.pid_of_owner(owner);
-                return Err(WriterStalledError::new_err((pid, waited as f64 / 1e9)));
+            let waited = stall.look(self.owner(), os::monotonic_ns() - begun);
+            let pid = self.control.pid_of_owner(stall.owner);
+            // A slot without a process is about to be given up, and the word with it.
+            if waited > self.control.stall_ns && pid != 0 {
+                return match self.try_lock() {
+                    Some(mend) => Ok(mend),
+                    None => Err(WriterStalledError::new_err((pid, waited as f64 / 1e9))),
+                };
             }
         }
     }
@@ -176,9 +203,9 @@ impl LockWord<'_> {
         os::futex_wake(self.word, i32::MAX);
     }
 
-    /// Whether a thread of the handle with this slot is inside.
-    pub fn is_owned_by(&self, owner: u32) -> bool {
-        self.word.load(SeqCst) & OWNER == owner
+    /// The slot plus one of the handle that has the word; 0 while it is free.
+    pub fn owner(&self) -> u32 {
+        self.word.load(SeqCst) & OWNER
     }
 
     #[inline]

@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering::*;
 pub fn mend(control: &Control, region: &Region) {
     let bank = control.active();
     let position = bank.get(BANK_POSITION) as usize;
-    let limit = (bank.get(BANK_ALLOCATED) as usize).min(region.capacity);
+    let limit = region.within(bank.get(BANK_ALLOCATED) as usize);
     if position > limit.saturating_sub(8) {
         return;
     }
@@ -22,9 +22,14 @@ pub fn mend(control: &Control, region: &Region) {
         if intent > position {
             region.map.bytes_mut(position, intent).fill(0);
         }
+        // Who reads the bank knows by this that no append is under way.
+        bank.word(BANK_INTENT_END).store(position as u64, Release);
     } else if let Some(end) = published(region, position, bank.get(BANK_NEXT_SEQUENCE), limit) {
         bank.set(BANK_LAST_CHECK, end.check);
         bank.set(BANK_LAST_TIMESTAMP, end.timestamp as u64);
+        if bank.get(BANK_FIRST_TIMESTAMP) == 0 {
+            bank.set(BANK_FIRST_TIMESTAMP, end.timestamp as u64);
+        }
         bank.word(BANK_NEXT_SEQUENCE).store(region.sequence_of(end.ordinal), Release);
         bank.word(BANK_POSITION).store(end.position as u64, Release);
     }

@@ -213,7 +213,7 @@ impl Options<'_, '_> {
             }
         }
         if let Some(key) = self.key {
-            push(&mut attributes, ATTRIBUTE_KEY, Payload::of(key)?.bytes())?;
+            push(&mut attributes, ATTRIBUTE_KEY, Payload::named("key", key)?.bytes())?;
         }
         if let Some(headers) = self.headers {
             push_headers(&mut attributes, headers)?;

@@ -127,6 +127,8 @@ fn write_frames(
     let mut position = first_position;
     let mut first_word = 0;
     let mut check = 0;
+    // One division for all of them: it costs as much as the checksum of a short message.
+    let mut index_due = first_ordinal.next_multiple_of(region.index_every);
     for (index, part) in parts.iter().enumerate() {
         let own = if index == 0 { mark } else { &[] };
         let attributes = part.attributes.len() + own.len();
@@ -143,11 +145,13 @@ fn write_frames(
             first_word = head.word();
         } else {
             region.map.u64_at(position).store(head.word(), Relaxed);
-            region.note_in_index(ordinal, position);
+        }
+        if ordinal == index_due {
+            region.write_index_entry(ordinal, position);
+            index_due += region.index_every;
         }
         position = end;
     }
     region.map.u64_at(first_position).store(first_word, Release);
-    region.note_in_index(first_ordinal, first_position);
     check
 }

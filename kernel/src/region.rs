@@ -5,10 +5,12 @@ use crate::frame::*;
 use crate::header::Facts;
 use crate::layout::*;
 use crate::map::Map;
+use crate::os;
 use pyo3::PyErr;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// A mapped segment and what its header says; shared by the appender, tailers and messages.
 pub struct Region {
@@ -21,7 +23,15 @@ pub struct Region {
     pub base: u64,
     data: OwnedFd,
     index: Option<OwnedFd>,
+    /// The length of the file when it was last asked for.
+    length_seen: AtomicUsize,
 }
+
+/// A search behind damage may check this many bytes for nothing, and this many for each byte it
+/// passes. Bytes that look like the heads of large frames, one after the other, would else be
+/// checked over and over again; honest ones come nowhere near.
+const CHECKED_FREE: usize = 4 * PAYLOAD_BYTES_MAX;
+const CHECKED_PER_BYTE: usize = 64;
 
 /// Where a walk over frames ended, and why.
 pub struct Walk {
@@ -55,6 +65,7 @@ impl Region {
             base: facts.base,
             data,
             index,
+            length_seen: AtomicUsize::new(0),
         })
     }
 
@@ -64,6 +75,20 @@ impl Region {
 
     pub fn index_fd(&self) -> Option<RawFd> {
         self.index.as_ref().map(OwnedFd::as_raw_fd)
+    }
+
+    /// The limit, cut to where the file ends now: a mapped byte behind that ends the process when
+    /// it is touched, and a limit may come from a page or a header that is older than the file.
+    pub fn within(&self, limit: usize) -> usize {
+        let length = os::file_bytes(self.data_fd()).unwrap_or(0);
+        self.length_seen.store(length, Relaxed);
+        limit.min(self.capacity).min(length)
+    }
+
+    /// Whether the file is this long; the system is asked only when it was shorter the last time.
+    #[inline]
+    pub fn reaches(&self, end: usize) -> bool {
+        end <= self.length_seen.load(Relaxed) || self.within(end) == end
     }
 
     /// The sequence of the message with this ordinal.
@@ -136,12 +161,15 @@ impl Region {
     /// The next true frame behind damage and its ordinal, which its check reveals.
     pub fn resync(&self, from: usize, ordinal: u64, limit: usize) -> Option<(usize, u64)> {
         let mut position = from.saturating_add(FRAME_ALIGNMENT);
+        let mut left = CHECKED_FREE;
         loop {
             let bytes = self.rest(position, limit);
             if bytes.len() < FRAME_BYTES_MIN {
                 return None;
             }
-            if let Ok(Some(frame)) = peek(bytes) {
+            let candidate = peek(bytes).ok().flatten();
+            if let Some(frame) = candidate.filter(|frame| frame.bytes.len() <= left) {
+                left -= frame.bytes.len();
                 let found = frame.ordinal(self.checksum);
                 // The bytes passed hold one damaged frame, or as many as the least ones would be.
                 let passed = ((position - from) / FRAME_BYTES_MIN).max(1) as u64;
@@ -150,6 +178,7 @@ impl Region {
                 }
             }
             position += FRAME_ALIGNMENT;
+            left += FRAME_ALIGNMENT * CHECKED_PER_BYTE;
         }
     }
 }

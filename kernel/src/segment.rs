@@ -115,7 +115,7 @@ impl Segment {
         limit: usize,
     ) -> (usize, u64, i64, u64, u64, bool, Option<&'static str>, usize, u64) {
         let region = &self.region;
-        let end = py.detach(|| region.walk(position, ordinal, limit));
+        let end = py.detach(|| region.walk(position, ordinal, region.within(limit)));
         let (stop_position, stop_ordinal) = end.stop;
         (
             end.position,
@@ -138,35 +138,36 @@ impl Segment {
         limit: usize,
     ) -> Option<(usize, u64)> {
         let region = &self.region;
-        py.detach(|| region.resync(position, ordinal, limit))
+        py.detach(|| region.resync(position, ordinal, region.within(limit)))
     }
 
     fn locate(&self, py: Python<'_>, sequence: u64, limit: usize) -> (usize, u64) {
         let region = &self.region;
-        py.detach(|| region.locate(sequence.saturating_sub(region.base), limit))
+        py.detach(|| region.locate(sequence.saturating_sub(region.base), region.within(limit)))
     }
 
     fn locate_time(&self, py: Python<'_>, time: i64, limit: usize, count: u64) -> (usize, u64) {
         let region = &self.region;
-        py.detach(|| region.locate_time(time, limit, count))
+        py.detach(|| region.locate_time(time, region.within(limit), count))
     }
 
     /// The last true index entry at or below this ordinal: position and ordinal.
     fn indexed_before(&self, ordinal: u64, limit: usize) -> (usize, u64) {
-        self.region.indexed_before(ordinal, limit)
+        self.region.indexed_before(ordinal, self.region.within(limit))
     }
 
     /// Whether every entry the index should hold for `count` messages is there and true.
     fn index_is_whole(&self, py: Python<'_>, count: u64, limit: usize) -> bool {
         let region = &self.region;
         let entries = count.div_ceil(region.index_every);
+        let limit = region.within(limit);
         py.detach(|| (0..entries).all(|k| region.index_entry(k, limit).is_some()))
     }
 
     /// The index entries of all frames up to the limit, made anew.
     fn index_entries<'py>(&self, py: Python<'py>, limit: usize) -> Bound<'py, PyBytes> {
         let region = &self.region;
-        let entries = py.detach(|| region.index_entries(limit));
+        let entries = py.detach(|| region.index_entries(region.within(limit)));
         PyBytes::new(py, &entries)
     }
 
@@ -185,21 +186,24 @@ impl Segment {
         region.map.u64_at(position).store(head.word(), Release);
     }
 
-    /// The word that begins a frame here: zero when none does.
-    fn word_at(&self, position: usize) -> u64 {
-        self.region.map.u64_at(position).load(Acquire)
+    /// The word that begins a frame here: zero when none does, or when the file ends before.
+    fn word_at(&self, position: usize) -> PyResult<u64> {
+        if self.file_bytes()? < position.saturating_add(8) as u64 {
+            return Ok(0);
+        }
+        Ok(self.region.map.u64_at(position).load(Acquire))
     }
 
     /// Gives the file real blocks up to `to`; OSError when the disk is full.
-    fn allocate(&self, py: Python<'_>, from: usize, to: usize) -> PyResult<()> {
+    fn allocate(&self, py: Python<'_>, from_: usize, to: usize) -> PyResult<()> {
         let fd = self.region.data_fd();
-        Ok(py.detach(|| os::allocate(fd, from, to))?)
+        Ok(py.detach(|| os::allocate(fd, from_, to))?)
     }
 
     /// Touches pages ahead of the appenders.
-    fn populate(&self, py: Python<'_>, from: usize, to: usize) {
+    fn populate(&self, py: Python<'_>, from_: usize, to: usize) {
         let region = &self.region;
-        let (from, to) = (from & !4095, to.min(region.capacity));
+        let (from, to) = (from_ & !4095, to.min(region.capacity));
         if from < to {
             py.detach(|| region.map.populate(from, to));
         }
@@ -227,11 +231,11 @@ impl Segment {
         position: usize,
         ordinal: u64,
         limit: usize,
-    ) -> PyResult<(usize, u64, i64, u64)> {
+    ) -> (usize, u64, i64, u64) {
         let (target, source) = (&self.region, &source.region);
-        let blocks = os::file_bytes(target.data_fd())?.min(target.capacity);
-        let room = blocks.saturating_sub(SEAL_FRAME_BYTES);
-        Ok(py.detach(|| {
+        let room = target.within(target.capacity).saturating_sub(SEAL_FRAME_BYTES);
+        let limit = source.within(limit);
+        py.detach(|| {
             let (mut from, mut at, mut count) = (position, SEGMENT_HEADER_BYTES, 0);
             let (mut timestamp, mut check) = (0, 0);
             while let Ok(Some(frame)) =
@@ -249,6 +253,6 @@ impl Segment {
                 (from, at, count) = (from + frame.bytes.len(), end, count + 1);
             }
             (at, count, timestamp, check)
-        }))
+        })
     }
 }

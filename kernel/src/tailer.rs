@@ -7,10 +7,9 @@ use crate::errors::FormatVersionError;
 use crate::frame::Frame;
 use crate::layout::*;
 use crate::message::Message;
-use crate::os;
 use crate::region::Region;
 use crate::segment::Segment;
-use pyo3::exceptions::{PyException, PyRuntimeError};
+use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use std::sync::Arc;
@@ -67,18 +66,22 @@ impl Tailer {
         let Some(Place { segment, region, cursor }) = self.place.as_mut() else {
             return Err(Trouble::End);
         };
-        match cursor.step(region, self.control.as_ref().map(Py::get)) {
-            Step::Frame(frame) => {
-                let sequence = region.sequence_of(cursor.ordinal);
-                let taken = take(segment, cursor.position, sequence, &frame);
-                if taken.is_some() {
-                    cursor.pass(&frame);
+        let control = self.control.as_ref().map(Py::get);
+        loop {
+            match cursor.step(region, control) {
+                Step::Frame(frame) => {
+                    let sequence = region.sequence_of(cursor.ordinal);
+                    let taken = take(segment, cursor.position, sequence, &frame);
+                    if taken.is_some() {
+                        cursor.pass(&frame);
+                    }
+                    return taken.ok_or(Trouble::TooMuch);
                 }
-                taken.ok_or(Trouble::TooMuch)
+                Step::Lost(count) => self.skipped += if self.skip { count } else { 0 },
+                Step::End => return Err(Trouble::End),
+                Step::Damage(reason) => return Err(Trouble::Damage(reason)),
+                Step::Unknown(tag) => return Err(Trouble::Unknown(tag)),
             }
-            Step::End => Err(Trouble::End),
-            Step::Damage(reason) => Err(Trouble::Damage(reason)),
-            Step::Unknown(tag) => Err(Trouble::Unknown(tag)),
         }
     }
 
@@ -139,12 +142,6 @@ impl Tailer {
         }
     }
 
-    /// Number and position of which the reader knows; it has read all there is while they are the
-    /// active segment's.
-    fn known(&self) -> Option<(u64, usize)> {
-        self.place.as_ref().map(|place| (place.region.number, place.cursor.position))
-    }
-
     /// Gathers messages of this segment into columns until they are large enough or it ends.
     fn gather(&mut self, builder: &mut Builder, bytes_max: usize) -> Option<Trouble> {
         let Some(Place { region, cursor, .. }) = self.place.as_mut() else {
@@ -160,12 +157,18 @@ impl Tailer {
                     builder.push(region.sequence_of(cursor.ordinal), &frame);
                     cursor.pass(&frame);
                 }
+                Step::Lost(count) => self.skipped += if self.skip { count } else { 0 },
                 Step::End => return Some(Trouble::End),
                 Step::Damage(reason) => return Some(Trouble::Damage(reason)),
                 Step::Unknown(tag) => return Some(Trouble::Unknown(tag)),
             }
         }
     }
+}
+
+fn not_negative(name: &str, value: i64) -> PyResult<usize> {
+    let refused = || PyValueError::new_err(format!("{name} is 0 or more, not {value}"));
+    usize::try_from(value).map_err(|_| refused())
 }
 
 #[pymethods]
@@ -193,15 +196,30 @@ impl Tailer {
         limit_ordinal: Option<u64>,
     ) {
         let region = segment.get().region.clone();
-        let cursor = Cursor::new(position, ordinal, limit.min(region.capacity), limit_ordinal);
+        let cursor = Cursor::new(position, ordinal, region.within(limit), limit_ordinal);
         self.place = Some(Place { segment: segment.unbind(), region, cursor });
+    }
+
+    /// Follows another control page from now on, when a new one was put in place.
+    fn _watch(&mut self, control: Option<Py<Control>>) {
+        self.control = control;
+    }
+
+    /// Moves to a message of the segment it stands in; False when that is not where it is.
+    fn _seek_within(&mut self, sequence: &Bound<'_, PyAny>) -> bool {
+        let control = self.control.as_ref().map(Py::get);
+        let Some(Place { region, cursor, .. }) = self.place.as_mut() else { return false };
+        // What is no sequence is Python's to refuse, a number beyond all of them too.
+        let sequence: Option<u64> = sequence.extract().ok();
+        let ordinal = sequence.and_then(|sequence| sequence.checked_sub(region.base));
+        ordinal.is_some_and(|ordinal| cursor.seek(region, control, ordinal))
     }
 
     /// Says how far the segment may be read, when that has become known; it is final with an
     /// ordinal.
     fn _extend(&mut self, limit: usize, limit_ordinal: Option<u64>) {
         if let Some(Place { region, cursor, .. }) = self.place.as_mut() {
-            cursor.extend(limit.min(region.capacity), limit_ordinal);
+            cursor.extend(region.within(limit), limit_ordinal);
         }
     }
 
@@ -253,12 +271,13 @@ impl Tailer {
     #[pyo3(signature = (count = 1000, *, bytes_max = None))]
     fn read_many<'py>(
         slf: &Bound<'py, Self>,
-        count: usize,
-        bytes_max: Option<usize>,
+        count: i64,
+        bytes_max: Option<i64>,
     ) -> PyResult<Bound<'py, PyList>> {
         let py = slf.py();
         let messages = PyList::empty(py);
-        let mut left = bytes_max.unwrap_or(usize::MAX);
+        let count = not_negative("count", count)?;
+        let mut left = not_negative("bytes_max", bytes_max.unwrap_or(i64::MAX))?;
         while messages.len() < count {
             let is_first = messages.is_empty();
             let step = Self::mine(slf)?.step(|segment, position, sequence, frame| {
@@ -288,10 +307,11 @@ impl Tailer {
     /// Gathers messages into Arrow columns; None when there is none now.
     fn _read_columns(
         slf: &Bound<'_, Self>,
-        bytes_max: usize,
+        bytes_max: i64,
         columns: Vec<String>,
         partition: i32,
     ) -> PyResult<Option<Batch>> {
+        let bytes_max = not_negative("bytes_max", bytes_max)?;
         let mut builder = Builder::new(&columns, partition, bytes_max)?;
         loop {
             let trouble = {
@@ -308,33 +328,22 @@ impl Tailer {
         Ok(Some(builder.finish()))
     }
 
-    /// Sleeps until there may be more to read; False when the time is over.
-    fn _wait(slf: &Bound<'_, Self>, timeout_ns: Option<u64>) -> PyResult<bool> {
+    /// Sleeps once: until there may be more to read, a signal comes or the slice is over.
+    fn _wait(slf: &Bound<'_, Self>, slice_ns: u64) -> PyResult<()> {
         let py = slf.py();
-        let begun = os::monotonic_ns();
-        let until = begun.saturating_add(timeout_ns.unwrap_or(u64::MAX));
-        let control = slf.try_borrow()?.control.as_ref().map(|control| control.clone_ref(py));
-        let Some(control) = &control else {
-            let nap = POLL_NS.min(until - begun);
-            py.detach(|| std::thread::sleep(Duration::from_nanos(nap)));
-            py.check_signals()?;
-            return Ok(nap > 0);
+        let (control, place) = {
+            let tailer = slf.try_borrow()?;
+            let control = tailer.control.as_ref().map(|control| control.clone_ref(py));
+            let place = tailer.place.as_ref();
+            (control, place.map(|place| (place.region.number, place.cursor.position)))
         };
-        let control = control.get();
-        loop {
-            let Some((number, position)) = slf.try_borrow()?.known() else {
-                return Ok(true);
-            };
-            let has_more = || control.published(number) != Some(position);
-            if has_more() {
-                return Ok(true);
-            }
-            let now = os::monotonic_ns();
-            if now >= until {
-                return Ok(false);
-            }
-            py.detach(|| control.sleep_for_append(SLEEP_NS.min(until - now), has_more));
-            py.check_signals()?;
+        if let (Some(control), Some((number, position))) = (&control, place) {
+            // It has read all there is for as long as it stands where the active segment ends.
+            let has_more = || control.get().published(number) != Some(position);
+            py.detach(|| control.get().sleep_for_append(slice_ns.min(SLEEP_NS), has_more));
+        } else {
+            py.detach(|| std::thread::sleep(Duration::from_nanos(slice_ns.min(POLL_NS))));
         }
+        py.check_signals()
     }
 }

@@ -36,6 +36,9 @@ impl Control {
 
     /// Sleeps until an append or a roll happens, unless `ready` already; it may end before.
     pub fn sleep_for_append(&self, timeout_ns: u64, ready: impl Fn() -> bool) {
+        if ready() {
+            return;
+        }
         if !self.map.writable {
             std::thread::sleep(Duration::from_nanos(timeout_ns.min(LOOK_AGAIN_NS)));
             return;

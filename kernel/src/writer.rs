@@ -4,9 +4,9 @@
 use crate::buffer::Payload;
 use crate::control::Control;
 use crate::errors::*;
-use crate::flush::{flush_active, Flushed};
+use crate::flush::{flush_or_wait, Flushed};
 use crate::layout::*;
-use crate::lock::Held;
+use crate::lock::{Held, Stall};
 use crate::mend::mend;
 use crate::os;
 use crate::put::{put, Part, Put};
@@ -22,8 +22,6 @@ use std::sync::Arc;
 
 /// From this many bytes on a copy lets other Python threads run.
 const DETACH_BYTES: usize = 64 << 10;
-/// How long a waiter for a flush sleeps before it looks whether the one who flushes still lives.
-const FLUSH_WAIT_NS: u64 = 5_000_000;
 
 #[pyclass(frozen, module = "penstock._kernel")]
 pub struct Writer {
@@ -154,19 +152,13 @@ impl Writer {
         let control = self.control.get();
         let mut region = region;
         let durable = control.u64_at(CONTROL_DURABLE_SEQUENCE_AT);
-        let word = control.u32_at(CONTROL_DURABLE_WAKE_AT);
+        let mut stall = Stall::default();
         while durable.load(Acquire) < sequence {
             if control.poison_errno() != 0 {
                 return Err(control.poison_error());
             }
-            let flushed = py.detach(|| {
-                let seen = word.load(Acquire);
-                let flushed = flush_active(control, &region);
-                if matches!(flushed, Flushed::Busy) && durable.load(Acquire) < sequence {
-                    os::futex_wait(word, seen, FLUSH_WAIT_NS);
-                }
-                flushed
-            });
+            let is_done = || durable.load(Acquire) >= sequence;
+            let flushed = py.detach(|| flush_or_wait(control, &region, &mut stall, is_done));
             match flushed {
                 Flushed::Done => {}
                 Flushed::Busy => self.check_waiting(py)?,
@@ -214,6 +206,9 @@ impl Writer {
             bytes += Self::checked_bytes(part.payload)?;
         }
         if parts.is_empty() {
+            if self.is_closed() {
+                return Err(QueueClosedError::new_err(()));
+            }
             let next = self.control.get().active().get(BANK_NEXT_SEQUENCE) as isize;
             return PyRange::new(py, next, next);
         }

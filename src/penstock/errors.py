@@ -243,7 +243,10 @@ class SegmentIOError(PenstockError):
         self.errno = errno
 
     def __str__(self) -> str:
-        return f"{self.path}: {os.strerror(self.errno)} (errno {self.errno})"
+        return (
+            f"{self.path}: {os.strerror(self.errno)} (errno {self.errno}): see to the file and the "
+            "disk it is on, then try again"
+        )
 
 
 class FlushError(PenstockError):

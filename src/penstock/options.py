@@ -64,6 +64,10 @@ class FlushMode:
     interval: timedelta | None = None
     each: bool = False
 
+    def __post_init__(self) -> None:
+        if (self.bytes is None) != (self.interval is None):
+            raise ValueError("a batch has bytes and an interval: use FlushMode.batch()")
+
     ASYNC: ClassVar[FlushMode]
     SYNC: ClassVar[FlushMode]
 
@@ -105,16 +109,16 @@ class RetentionPolicy:
         _positive("segments_min", self.segments_min)
 
 
-def _positive(what: str, value: int | None) -> None:
+def _positive(what: str, value: object) -> None:
     if value is None:
         return
-    if not isinstance(value, int) or isinstance(value, bool):
+    if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{what} is an int, not {value!r}")
     if value < 1:
         raise ValueError(f"{what} is at least 1, not {value}")
 
 
-def _lasting(what: str, value: timedelta | None) -> None:
+def _lasting(what: str, value: object) -> None:
     if value is None:
         return
     if not isinstance(value, timedelta):

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import weakref
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from penstock import kernel
 from penstock.kernel import Appender, Writer
 from penstock.log.attach import attach_reader, attach_writer
 from penstock.log.directory import disk_bytes
 from penstock.log.log import Log
-from penstock.log.metadata import INDEX_EVERY, SEGMENT_BYTES, Settings
+from penstock.log.metadata import DEFAULTS, Settings
 from penstock.log.verify import verify as verify_log
 from penstock.message import Priority, duration_ns
 from penstock.options import FlushMode, RetentionPolicy, RollStrategy
 from penstock.read import ReadBatch, Start, Tailer
 from penstock.stats import CompactResult, QueueStats, VerifyReport
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer, Self
 
 
 def open(
@@ -49,17 +54,17 @@ def open(
     ...     queue.append(b"hello")
     0
     """
-    if compression is not None:
-        raise ValueError("this version keeps payloads as they are: leave compression=None")
+    _check_options(flush, retention, compression, read_only=read_only, exclusive=exclusive)
+    given: dict[str, Any] = {
+        "segment_bytes": segment_bytes,
+        "index_every": index_every,
+        "roll": roll,
+        "checksum": checksum,
+    }
 
     def settings_of(created: Settings | None) -> Settings:
-        size = segment_bytes or (created.segment_bytes if created else SEGMENT_BYTES)
-        return Settings(
-            size,
-            index_every or (created.index_every if created else INDEX_EVERY),
-            roll or (created.roll if created else RollStrategy()),
-            checksum or (created.checksum if created else "xxh3"),
-        )
+        said = {name: value for name, value in given.items() if value is not None}
+        return replace(created or DEFAULTS, **said)
 
     settings_of(None)
     root = Path(path).absolute()
@@ -68,14 +73,45 @@ def open(
     else:
         stall_ns = duration_ns("stall", stall)
         attached = attach_writer(root, settings_of, exclusive=exclusive, stall_ns=stall_ns)
-    settings = settings_of(attached.metadata.settings)
-    queue = Queue(Log(attached, settings, flush, retention, exclusive=exclusive))
+    try:
+        settings = settings_of(attached.metadata.settings)
+        log = Log(attached, settings, flush, retention, exclusive=exclusive)
+    except BaseException:
+        attached.close()
+        raise
+    queue = Queue(log)
     if verify:
         report = queue.verify()
         if not report.ok:
             queue.close()
             raise report.faults[0]
     return queue
+
+
+def _check_options(
+    flush: FlushMode,
+    retention: RetentionPolicy | None,
+    compression: None,
+    *,
+    read_only: bool,
+    exclusive: bool,
+) -> None:
+    """Refuse what makes no sense before anything is made."""
+    if not isinstance(flush, FlushMode):
+        raise TypeError(f"flush is a FlushMode, as FlushMode.SYNC, not {flush!r}")
+    if retention is not None and not isinstance(retention, RetentionPolicy):
+        raise TypeError(f"retention is a RetentionPolicy, not {retention!r}")
+    if compression is not None:
+        raise ValueError("this version keeps payloads as they are: leave compression=None")
+    if read_only and exclusive:
+        raise ValueError("a read-only handle disturbs nobody: leave exclusive=False")
+
+
+class _Hold:
+    """Closes a log when nothing that uses it is left: the queue, its tailers, its appenders."""
+
+    def __init__(self, log: Log) -> None:
+        self.close = weakref.finalize(self, log.close)
 
 
 class Queue(Appender):
@@ -88,12 +124,13 @@ class Queue(Appender):
     [b'hello']
     """
 
-    def __new__(cls, log: Log) -> Queue:  # noqa: D102
+    def __new__(cls, log: Log) -> Self:
+        """Make the kernel's part."""
         return super().__new__(cls, log.writer)
 
     def __init__(self, log: Log) -> None:
         self._log = log
-        self._close = weakref.finalize(self, log.close)
+        self._hold = _Hold(log)
 
     @property
     def path(self) -> Path:
@@ -120,7 +157,7 @@ class Queue(Appender):
 
     def appender(self) -> Appender:
         """Make an object that can only append; share it among threads."""
-        return Appender(self._log.check_writable())
+        return Appender(self._log.check_writable(), self._hold)
 
     def transaction(self) -> Transaction:
         """Collect several appends and make them one: after any crash all are there or none.
@@ -131,7 +168,7 @@ class Queue(Appender):
         >>> together.sequences
         range(0, 2)
         """
-        return Transaction(self._log.check_writable())
+        return Transaction(self._log.check_writable(), self._hold)
 
     def tailer(
         self,
@@ -151,7 +188,8 @@ class Queue(Appender):
         _one_of("on_corrupt", on_corrupt, ("raise", "skip"))
         _one_of("on_gone", on_gone, ("raise", "first"))
         self._log.check_open()
-        tailer = Tailer(self._log, on_corrupt == "skip", on_gone == "first")
+        skip, jump = on_corrupt == "skip", on_gone == "first"
+        tailer = Tailer(self._log, self._hold, skip=skip, jump=jump)
         tailer.start_at(start)
         return tailer
 
@@ -164,7 +202,7 @@ class Queue(Appender):
         >>> len(batch.messages), batch.next_sequence
         (1, 1)
         """
-        if sequence >= self.next_sequence:
+        if operator.index(sequence) >= self.next_sequence:
             return ReadBatch([], sequence)
         messages = self.tailer(sequence).read_many(1 << 30, bytes_max=bytes_max)
         return ReadBatch(messages, messages[-1].sequence + 1 if messages else sequence)
@@ -211,9 +249,9 @@ class Queue(Appender):
 
     def close(self) -> None:
         """Let go of the queue; the last handle to do so flushes it and gives back unused disk."""
-        self._close()
+        self._hold.close()
 
-    def __enter__(self) -> Queue:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -232,25 +270,27 @@ class Queue(Appender):
 class Transaction:
     """Several appends that become one at the end of a `with`; none of them if it raises."""
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: Writer, owner: object) -> None:
         self._writer = writer
-        self._pairs: list[tuple[Any, bytes]] = []
+        self._owner = owner
+        self._pairs: list[tuple[bytes, bytes]] | None = None
+        self._is_over = False
         self.sequences: range | None = None
         """The sequences of the messages, once they are appended."""
 
     def append(
         self,
-        payload: Any,
+        payload: Buffer,
         *,
-        key: Any = None,
+        key: Buffer | None = None,
         headers: Mapping[str, str] | None = None,
         ttl: timedelta | None = None,
         deliver_after: timedelta | None = None,
         priority: Priority | None = None,
     ) -> None:
         """Add a message to those that are appended together."""
-        if self.sequences is not None:
-            raise RuntimeError("this transaction is over: begin another with queue.transaction()")
+        if self._pairs is None:
+            raise RuntimeError("append inside a `with queue.transaction() as together:` block")
         attributes = kernel.encode_attributes(
             payload,
             key=key,
@@ -263,7 +303,10 @@ class Transaction:
         kept = payload if isinstance(payload, bytes) else bytes(memoryview(payload))
         self._pairs.append((kept, attributes))
 
-    def __enter__(self) -> Transaction:
+    def __enter__(self) -> Self:
+        if self._is_over:
+            raise RuntimeError("this transaction is over: begin another with queue.transaction()")
+        self._pairs, self._is_over = [], True
         return self
 
     def __exit__(
@@ -272,8 +315,9 @@ class Transaction:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if kind is None:
-            self.sequences = self._writer.append_pairs(self._pairs)
+        pairs, self._pairs = self._pairs, None
+        if kind is None and pairs is not None:
+            self.sequences = self._writer.append_pairs(pairs)
 
 
 def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:

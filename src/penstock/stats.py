@@ -49,6 +49,8 @@ class VerifyReport:
     bytes: int
     faults: tuple[Exception, ...]
     """A CorruptionError or FormatVersionError for each thing that is not as it was written."""
+    unindexed: int = 0
+    """Segments whose index is missing or wrong: seeking in them is slower, nothing is lost."""
 
     @property
     def ok(self) -> bool:

@@ -27,16 +27,18 @@ def text_of(folder: Path) -> str:
 
 def restore(text: str, folder: Path) -> None:
     """Make the files that a text tells of."""
-    path, content = folder, bytearray()
+    files: dict[Path, bytearray] = {}
+    content = bytearray()
     for line in text.splitlines():
         first, *rest = line.split()
         if first == "file":
-            path, content = folder / rest[0], bytearray(int(rest[1]))
-            path.parent.mkdir(parents=True, exist_ok=True)
+            content = files[folder / rest[0]] = bytearray(int(rest[1]))
         else:
             part = bytes.fromhex("".join(rest))
             content[int(first) : int(first) + len(part)] = part
-        path.write_bytes(content)
+    for path, whole in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(whole)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ def walk(segment: Segment, end: int | None, after: Segment | None) -> Iterator[P
     """Read each message up to where the segment ends, and hold its end against what follows."""
     at, ordinal, check = 4096, 0, 0
     together: list[Placed] = []
-    times = [segment.begun_at]
+    times: list[int] = []
     while at != end:
         frame = segment.frame(at)
         if frame is None or frame.ordinal != ordinal or frame.kind == SEAL:
@@ -43,7 +43,8 @@ def walk(segment: Segment, end: int | None, after: Segment | None) -> Iterator[P
     seal = segment.frame(at)
     if seal and seal.kind == SEAL and seal.ordinal == ordinal and not together:
         last = (segment.base + ordinal - 1) % (1 << 64)
-        content = struct.pack("<QQqq", ordinal, last, times[1] if ordinal else 0, times[-1])
+        ends = (times[0], times[-1]) if times else (0, segment.begun_at)
+        content = struct.pack("<QQqq", ordinal, last, *ends)
         require(seal.payload == content, segment.path, "what its seal says")
     elif end is None:
         marks = [durable_of(frame) for frame in segment.behind(at, ordinal)]

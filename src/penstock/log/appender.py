@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
-from weakref import WeakMethod
 
 from penstock import clock
 from penstock.kernel import LAYOUT, Control, Segment, Writer, segment_bytes_for
@@ -21,6 +21,7 @@ _NAMED = LAYOUT["CONTROL_NAMED_NUMBER_AT"]
 _DURABLE = LAYOUT["CONTROL_DURABLE_SEQUENCE_AT"]
 _ALLOCATED = LAYOUT["BANK_ALLOCATED"]
 _SEAL_BYTES = LAYOUT["SEAL_FRAME_BYTES"]
+_HEADER_BYTES = LAYOUT["SEGMENT_HEADER_BYTES"]
 _REASON_ROLL = LAYOUT["REASON_ROLL"]
 _PAGE_BYTES = 4096
 # Blocks are allocated in steps that double up to this.
@@ -40,8 +41,6 @@ class SegmentHost:
         spares: SpareMaker,
         durability: Durability,
         settings: Settings,
-        named_bytes_max: int,
-        reattach: WeakMethod[Callable[[], None]],
     ) -> None:
         self._control = control
         self._segments = segments
@@ -49,8 +48,7 @@ class SegmentHost:
         self._durability = durability
         self._settings = settings
         # A segment larger than any that recovery expects must have a durable name at once.
-        self._named_bytes_max = named_bytes_max
-        self._reattach = reattach
+        self.named_bytes_max = settings.segment_bytes
         self.active: Segment | None = None
         self._writer: Writer | None = None
 
@@ -58,12 +56,6 @@ class SegmentHost:
         """Take the appender's side of this handle under care."""
         self._writer = writer
         self.attach_active()
-
-    def reattach(self) -> None:
-        """Take part anew in the child of a fork."""
-        reattach = self._reattach()
-        if reattach is not None:
-            reattach()
 
     def bank(self) -> Bank:
         """Read what is true of the active segment."""
@@ -77,24 +69,40 @@ class SegmentHost:
         """Let frames of so many bytes find their place: more blocks, or the next segment."""
         self._locked(lambda mend: self._make_room_locked(frames_bytes, count, mend=mend))
 
-    def flush_older(self) -> None:
-        """Make everything durable, sealed segments and names first."""
-        self._durability.flush_all()
+    def cut_unused(self) -> None:
+        """Give back the blocks behind the last message, and note that all ends here."""
+        self._locked(lambda mend: self._cut_unused_locked(mend=mend))
 
-    def _locked(self, work: Callable[[bool], None]) -> None:
+    def _cut_unused_locked(self, *, mend: bool) -> None:
+        segment = self._attach_locked(mend=mend)
+        bank = self.bank()
+        whole = -(-bank.position // _PAGE_BYTES) * _PAGE_BYTES
+        if segment.word_at(bank.position) == 0 and whole < bank.allocated:
+            self._control.set_bank_word(_ALLOCATED, whole)
+            os.truncate(segment.path, whole)
+        self._control.set_clean(bank.number, bank.position, bank.next_sequence, bank.last_timestamp)
+
+    def _locked(self, work: Callable[[bool], object]) -> None:
         self._control.locked(_APPEND_LOCK, work)
 
     def _attach_locked(self, *, mend: bool) -> Segment:
         number = self.bank().number
-        segment = self._segments.open(number)
-        assert segment is not None, "retention never drops the active segment"
         assert self._writer is not None
         if self.active is None or self.active.number != number:
-            self.active = segment
-            self._writer.use_segment(segment)
+            # One opened before the page turned to it may be a file that is gone since.
+            self._segments.reopen(number)
+            segment = self._segments.open(number)
+            assert segment is not None, "retention never drops the active segment"
+            self._use_locked(segment)
         if mend:
             self._writer.mend()
-        return segment
+        assert self.active is not None
+        return self.active
+
+    def _use_locked(self, segment: Segment) -> None:
+        assert self._writer is not None
+        self._writer.use_segment(segment)
+        self.active = segment
 
     def _make_room_locked(self, frames_bytes: int, count: int, *, mend: bool) -> None:
         segment = self._attach_locked(mend=mend)
@@ -137,12 +145,11 @@ class SegmentHost:
         if capacity > begun.file_bytes() and frames_bytes + _PAGE_BYTES * 2 > begun.file_bytes():
             with disk_errors(begun.path, frames_bytes):
                 begun.allocate(0, min(capacity, frames_bytes + _PAGE_BYTES * 2))
+        self._control.begin_bank(bank_of(begun, self._settings, now_ns, durable))
         self._segments.add(begun)
-        words = bank_of(begun, self._settings, now_ns, durable)
-        self._control.begin_bank(words)
-        self._attach_locked(mend=False)
+        self._use_locked(begun)
         self._control.wake()
-        if capacity > self._named_bytes_max:
+        if capacity > self.named_bytes_max:
             self._durability.name_all()
 
     def _name_in_time(self, active: int) -> None:
@@ -161,6 +168,13 @@ class SegmentHost:
     def _remove_unused(self, number: int) -> None:
         """A roll that was stopped half-way may have left a segment nobody ever appended to."""
         path = directory.find_segment(self._spares.root, number)
-        if path is not None:
-            self._segments.forget(number)
+        if path is None:
+            return
+        self._segments.forget(number)
+        segment = self._segments.readable(number)
+        is_unused = segment is None or segment.word_at(_HEADER_BYTES) == 0
+        self._segments.forget(number)
+        if is_unused:
             directory.remove_segment(path)
+        else:
+            directory.set_aside(path, directory.TORN)

@@ -4,36 +4,34 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import logging
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from penstock import clock
-from penstock.errors import (
-    ControlLostError,
-    MetadataError,
-    QueueBusyError,
-    QueueNotFoundError,
-)
-from penstock.kernel import LAYOUT, Control, Segment, lock_byte
-from penstock.log import directory, metadata as metadata_file
-from penstock.log.locks import LockFile
-from penstock.log.metadata import CHECKSUMS, Metadata, Settings
-from penstock.log.recover import Beginning, Evidence, evidence_of, recover, remove_leftovers, rescue
+from penstock.errors import ControlLostError, MetadataError, QueueBusyError, QueueNotFoundError
+from penstock.kernel import LAYOUT, Control, Segment
+from penstock.log import directory
+from penstock.log import metadata as metadata_file
+from penstock.log.identity import find_again, identify
+from penstock.log.locks import AliveFile, LockFile
+from penstock.log.metadata import Metadata, Settings
+from penstock.log.recover import Beginning, evidence_of, recover
+from penstock.log.rescue import rescue
 from penstock.log.roll import Bank, limits
 from penstock.log.scan import Place, scan
 from penstock.log.segments import Segments
-from penstock.log.spare import SpareMaker, read_header
-
-_log = logging.getLogger("penstock.attach")
+from penstock.log.spare import SpareMaker
 
 CONTROL_BYTES = LAYOUT["CONTROL_BYTES"]
-_ALIVE = LAYOUT["CONTROL_ALIVE_AT"]
-_SLOTS = range(LAYOUT["LOCK_SLOTS_AT"], LAYOUT["LOCK_SLOTS_AT"] + LAYOUT["CONTROL_SLOTS"])
+_HEADER_BYTES = LAYOUT["SEGMENT_HEADER_BYTES"]
 _NAMED = LAYOUT["CONTROL_NAMED_NUMBER_AT"]
 _TIDIED = LAYOUT["CONTROL_TIDIED_NUMBER_AT"]
+_DURABLE = LAYOUT["CONTROL_DURABLE_SEQUENCE_AT"]
+_APPEND_LOCK = LAYOUT["CONTROL_APPEND_LOCK_AT"]
+# A page is looked at so often while appends of others may be going on.
+_LOOKS = 5
 
 
 @dataclass
@@ -45,25 +43,28 @@ class Attached:
     segments: Segments
     lock: LockFile | None
     control: Control | None
-    control_fd: int
-    """Held to say that this handle lives; its lock goes with it."""
+    alive: AliveFile | None
 
     def close(self) -> None:
         """Let go of the locks."""
-        if self.control_fd >= 0:
-            os.close(self.control_fd)
-            self.control_fd = -1
-        if self.lock is not None:
-            self.lock.close()
+        for carrier in (self.alive, self.lock):
+            if carrier is not None:
+                carrier.close()
 
 
 def attach_reader(root: Path, settings_of: Callable[[Settings | None], Settings]) -> Attached:
     """Open for reading only: nothing is made, mended or written."""
-    metadata = metadata_file.read(root) if root.is_dir() else None
-    if metadata is None and not directory.list_segments(root):
+    if not root.is_dir():
         raise QueueNotFoundError(root)
+    try:
+        metadata = metadata_file.read(root)
+    except MetadataError as error:
+        metadata = find_again(root, settings_of, error)
     if metadata is None:
-        metadata = _from_segments(root, settings_of, MetadataError(root, "it is missing"))
+        if not directory.list_segments(root):
+            raise QueueNotFoundError(root)
+        missing = MetadataError(root / directory.METADATA, "it is missing")
+        metadata = find_again(root, settings_of, missing)
     lock = None
     with contextlib.suppress(OSError):
         lock = LockFile(root, read_only=True)
@@ -71,18 +72,25 @@ def attach_reader(root: Path, settings_of: Callable[[Settings | None], Settings]
         lock.close()
         raise QueueBusyError(root, ())
     segments = Segments(root, metadata.queue_id, writable=False)
-    control = _control_for_reading(root, metadata, lock)
-    return Attached(root, metadata, segments, lock, control, -1)
+    control = page_for_reading(root, metadata, segments, lock)
+    return Attached(root, metadata, segments, lock, control, None)
 
 
-def _control_for_reading(root: Path, metadata: Metadata, lock: LockFile | None) -> Control | None:
+def page_for_reading(
+    root: Path, metadata: Metadata, segments: Segments, lock: LockFile | None
+) -> Control | None:
+    """Map the control page if it tells the truth now; without one a reader looks for itself."""
     try:
         fd = os.open(root / directory.CONTROL, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
         return None
     try:
-        control = _mapped(fd, -1, 0, writable=False)
-        return control if _is_of_now(control, fd, metadata, lock) else None
+        control = _mapped(fd, -1 if lock is None else lock.fd, 0, writable=False)
+        if not _is_of_now(control, os.fstat(fd).st_ino, metadata, lock):
+            return None
+        return control if any(_is_true(control, segments) for _ in range(_LOOKS)) else None
+    except OSError:
+        return None
     finally:
         os.close(fd)
 
@@ -101,57 +109,16 @@ def attach_writer(
         with lock.gate():
             if not lock.join(exclusive=exclusive):
                 raise QueueBusyError(root, _pids(root, lock))
-            metadata = _metadata(root, settings_of)
+            metadata = identify(root, settings_of)
             segments = Segments(root, metadata.queue_id, writable=True)
-            control, fd = _join_or_recover(root, metadata, segments, lock, stall_ns)
-            control.claim_slot(lock.fd, os.getpid())
-            return Attached(root, metadata, segments, lock, control, fd)
+            attached = Attached(root, metadata, segments, lock, None, None)
+            _join_or_recover(attached, lock, stall_ns)
+            assert attached.control is not None
+            attached.control.claim_slot(lock.fd, os.getpid())
+            return attached
     except BaseException:
         lock.close()
         raise
-
-
-def _metadata(root: Path, settings_of: Callable[[Settings | None], Settings]) -> Metadata:
-    """Read the queue's identity, make it for a new one, or find it again in its segments."""
-    try:
-        metadata = metadata_file.read(root)
-        if metadata is None and directory.list_segments(root):
-            raise MetadataError(root / directory.METADATA, "it is missing")
-    except MetadataError as error:
-        metadata = _from_segments(root, settings_of, error)
-        _log.warning("%s; it was made again from the segments", error)
-        broken = root / directory.METADATA
-        with contextlib.suppress(FileNotFoundError):
-            broken.rename(broken.with_name(broken.name + directory.BROKEN))
-        metadata_file.write(root, metadata)
-    if metadata is None:
-        metadata = metadata_file.create(settings_of(None))
-        metadata_file.write(root, metadata)
-        directory.flush_folder(root.parent)
-    return metadata
-
-
-def _from_segments(
-    root: Path, settings_of: Callable[[Settings | None], Settings], error: MetadataError
-) -> Metadata:
-    """Take the identity from the newest segment whose header is whole."""
-    id_at, checksum_at = LAYOUT["SEGMENT_QUEUE_ID_AT"], LAYOUT["SEGMENT_CHECKSUM_AT"]
-    every_at, capacity_at = LAYOUT["SEGMENT_INDEX_EVERY_AT"], LAYOUT["SEGMENT_CAPACITY_AT"]
-    listed = directory.list_segments(root)
-    for path in reversed(listed.values()):
-        header = read_header(path)
-        with contextlib.suppress(Exception):
-            Segment(path, os.open(path, os.O_RDONLY | os.O_CLOEXEC), -1, writable=False)
-            kind = int.from_bytes(header[checksum_at : checksum_at + 4], "little")
-            settings = Settings(
-                int.from_bytes(header[capacity_at : capacity_at + 8], "little"),
-                int.from_bytes(header[every_at : every_at + 8], "little"),
-                settings_of(None).roll,
-                next(name for name, number in CHECKSUMS.items() if number == kind),
-            )
-            made = metadata_file.create(settings)
-            return replace(made, queue_id=header[id_at : id_at + 16], first_number=min(listed))
-    raise error
 
 
 def _pids(root: Path, lock: LockFile) -> tuple[int, ...]:
@@ -171,59 +138,52 @@ def _mapped(fd: int, lock_fd: int, stall_ns: int, *, writable: bool) -> Control:
     return Control(fd, writable, lock_fd, stall_ns)
 
 
-def _is_of_now(control: Control, fd: int, metadata: Metadata, lock: LockFile | None) -> bool:
+def _is_of_now(control: Control, inode: int, metadata: Metadata, lock: LockFile | None) -> bool:
     """Whether a control page belongs to this queue, this file and this boot."""
     identity = control.identity()
     return identity is not None and identity == (
         metadata.queue_id,
         clock.boot_id(),
-        os.fstat(fd).st_ino,
+        inode,
         identity[3] if lock is None else lock.inode,
     )
 
 
-def _join_or_recover(
-    root: Path, metadata: Metadata, segments: Segments, lock: LockFile, stall_ns: int
-) -> tuple[Control, int]:
-    path = root / directory.CONTROL
-    control, fd = None, -1
+def _join_or_recover(attached: Attached, lock: LockFile, stall_ns: int) -> None:
+    """Fill in the control page: the one that is there if it can be believed, or a new one."""
+    control, alive = None, None
     with contextlib.suppress(OSError):
-        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-        control = _mapped(fd, lock.fd, stall_ns, writable=True)
-    try:
-        alone = fd < 0 or lock_byte(fd, _ALIVE, "exclusive")
-        if control is not None and _is_of_now(control, fd, metadata, lock):
-            if not alone or _joinable_alone(control, segments, fd):
-                lock_byte(fd, _ALIVE, "shared")
-                return control, fd
-        elif not alone or _somebody_lives(lock):
-            raise ControlLostError(path, ())
-        control, made = _recovered(root, metadata, segments, lock, stall_ns, control)
-    except BaseException:
-        if fd >= 0:
-            os.close(fd)
-        raise
-    if fd >= 0:
-        os.close(fd)
-    return control, made
+        alive = AliveFile(attached.root)
+        control = _mapped(alive.fd, lock.fd, stall_ns, writable=True)
+    alone = alive is None or alive.is_alone()
+    is_of_now = (
+        alive is not None
+        and control is not None
+        and _is_of_now(control, alive.inode, attached.metadata, lock)
+    )
+    if not is_of_now and (not alone or lock.somebody_appends()):
+        raise ControlLostError(attached.root / directory.CONTROL, ())
+    assert alive is not None or not is_of_now
+    if is_of_now and control is not None and alive is not None:
+        if not alone or _joinable_alone(control, attached.segments, alive):
+            alive.join()
+            attached.control, attached.alive = control, alive
+            return
+        if control.poisoned() is not None:
+            rescue(attached.root, attached.segments, control.load(_DURABLE))
+    _recover(attached, lock, stall_ns, control, is_of_now=is_of_now)
+    if alive is not None:
+        alive.close()
 
 
-def _somebody_lives(lock: LockFile) -> bool:
-    """Whether any handle holds its slot; asked only when the control page does not tell."""
-    held = [at for at in _SLOTS if not lock_byte(lock.fd, at, "exclusive")]
-    for at in _SLOTS:
-        lock_byte(lock.fd, at, "none")
-    return bool(held)
-
-
-def _joinable_alone(control: Control, segments: Segments, fd: int) -> bool:
+def _joinable_alone(control: Control, segments: Segments, alive: AliveFile) -> bool:
     """Whether the page of this boot can be used as it is by the first who comes."""
     if control.poisoned() is not None or not _is_true(control, segments):
         return False
     if control.clean() is not None:
         # The mark must be gone from the disk before an append makes it false.
         control.clear_clean()
-        os.fsync(fd)
+        os.fsync(alive.fd)
     return True
 
 
@@ -233,38 +193,47 @@ def _is_true(control: Control, segments: Segments) -> bool:
     segment = segments.readable(bank.number)
     if (
         segment is None
-        or segments.after(bank.number) not in (None, bank.number + 1)
         or bank.base_sequence != segment.base_sequence
         or bank.capacity != segment.capacity
+        or bank.index_every != segment.index_every
         or not bank.position <= bank.allocated <= min(segment.file_bytes(), bank.capacity)
-        or bank.next_sequence < bank.base_sequence
+        or not bank.base_sequence <= bank.next_sequence
+        or not bank.marked_sequence <= control.load(_DURABLE) <= bank.next_sequence
+        or not _is_last(segments, bank.number)
     ):
         return False
-    count = bank.next_sequence - bank.base_sequence
-    start = Place(*segment.indexed_before(max(0, count - 1), bank.position))
+    start = Place(*segment.indexed_before(max(0, bank.messages - 1), bank.position))
     end = scan(segment, bank.position, start).end
-    if segment.word_at(bank.position) != 0:
-        # Published and not counted yet, or sealed: mending counts anew from the frames.
-        return end.position == bank.position
-    return (end.position, end.count) == (bank.position, count)
+    if segment.word_at(bank.position) == 0:
+        return (end.position, end.ordinal) == (bank.position, bank.messages)
+    # A seal, or a message that was published and not counted yet: that is for mending, and true
+    # only if somebody died there, who then still holds the lock.
+    is_sealed = segment.walk(end.position, end.ordinal, segment.capacity)[5]
+    is_held = control.load(_APPEND_LOCK) & 0xFFFFFFFF != 0
+    return end.position == bank.position and (is_sealed or is_held)
 
 
-def _recovered(
-    root: Path,
-    metadata: Metadata,
-    segments: Segments,
-    lock: LockFile,
-    stall_ns: int,
-    old: Control | None,
-) -> tuple[Control, int]:
+def _is_last(segments: Segments, number: int) -> bool:
+    """Whether no later segment holds a message; an empty one may be left of a roll cut short."""
+    following = segments.after(number)
+    later = None if following is None else segments.readable(following)
+    return following is None or (
+        later is not None
+        and later.number == number + 1
+        and later.word_at(_HEADER_BYTES) == 0
+        and segments.after(later.number) is None
+    )
+
+
+def _recover(
+    attached: Attached, lock: LockFile, stall_ns: int, old: Control | None, *, is_of_now: bool
+) -> None:
     """Bring the log in order, begin a segment, and make the page that says so."""
+    root, metadata, segments = attached.root, attached.metadata, attached.segments
     settings = metadata.settings
     spares = SpareMaker(root, metadata.queue_id, settings.checksum, settings.index_every)
-    if old is not None and old.poisoned() is not None and segments.numbers():
-        remove_leftovers(root)
-        beginning = rescue(segments, spares, old, max(segments.numbers()) + 1)
-    else:
-        beginning = recover(root, metadata, segments, evidence_of(old, metadata.queue_id))
+    evidence = evidence_of(old, metadata, is_of_now=is_of_now)
+    beginning = recover(root, metadata, segments, evidence)
     begun_at = max(clock.now_ns(), beginning.timestamp)
     made = spares.take(settings.segment_bytes)
     segment = spares.begin(
@@ -276,40 +245,34 @@ def _recovered(
         beginning.durable_sequence,
     )
     segments.add(segment)
-    return _new_control(root, metadata, segments, lock, stall_ns, segment, begun_at, beginning)
+    _new_control(attached, lock, stall_ns, segment, begun_at, beginning)
 
 
 def _new_control(
-    root: Path,
-    metadata: Metadata,
-    segments: Segments,
+    attached: Attached,
     lock: LockFile,
     stall_ns: int,
     segment: Segment,
     begun_at: int,
     beginning: Beginning,
-) -> tuple[Control, int]:
-    path = root / directory.CONTROL
-    made = path.with_name(path.name + directory.MAKING)
-    flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-    fd = os.open(made, flags, directory.FILE_MODE)
-    try:
-        directory.write_all(fd, bytes(CONTROL_BYTES), 0)
-        lock_byte(fd, _ALIVE, "shared")
-        control = _mapped(fd, lock.fd, stall_ns, writable=True)
-        control.begin_bank(
-            bank_of(segment, metadata.settings, begun_at, beginning.durable_sequence)
-        )
-        frontier = segments.holding(beginning.durable_sequence) or segment.number
-        control.raise_durable(beginning.durable_sequence, frontier)
-        control.store(_NAMED, beginning.number - 1)
-        control.store(_TIDIED, beginning.number - 1)
-        control.initialise(metadata.queue_id, clock.boot_id(), os.fstat(fd).st_ino, lock.inode)
-        made.replace(path)
-    except BaseException:
-        os.close(fd)
-        raise
-    return control, fd
+) -> None:
+    root, metadata = attached.root, attached.metadata
+    durable = beginning.durable_sequence
+    alive = AliveFile(root, directory.CONTROL + directory.MAKING, os.O_CREAT | os.O_TRUNC)
+    directory.write_all(alive.fd, bytes(CONTROL_BYTES), 0)
+    alive.join()
+    control = _mapped(alive.fd, lock.fd, stall_ns, writable=True)
+    control.begin_bank(bank_of(segment, metadata.settings, begun_at, durable))
+    control.raise_durable(durable, attached.segments.holding(durable) or segment.number)
+    control.store(_NAMED, segment.number - 1)
+    # The last one from before is looked after as if it had just been sealed.
+    control.store(_TIDIED, max(0, beginning.chain.previous_number - 1))
+    control.initialise(metadata.queue_id, clock.boot_id(), alive.inode, lock.inode)
+    # What an older page says of a clean end must not come back after the next power cut.
+    os.fsync(alive.fd)
+    alive.path.replace(root / directory.CONTROL)
+    directory.flush_folder(root)
+    attached.control, attached.alive = control, alive
 
 
 def bank_of(segment: Segment, settings: Settings, begun_at: int, durable: int) -> list[int]:
@@ -320,7 +283,7 @@ def bank_of(segment: Segment, settings: Settings, begun_at: int, durable: int) -
         Bank(
             number=segment.number,
             base_sequence=base,
-            position=LAYOUT["SEGMENT_HEADER_BYTES"],
+            position=_HEADER_BYTES,
             next_sequence=base,
             last_timestamp=begun_at,
             intent_end=0,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from penstock.errors import FlushError, LogPoisonedError
+from penstock.errors import FlushError, LogPoisonedError, WriterStalledError
 from penstock.kernel import LAYOUT, Control, Segment
 from penstock.log import directory
 from penstock.log.roll import Bank
@@ -32,7 +32,11 @@ class Durability:
 
     def flush_all(self) -> None:
         """Make everything durable that is published now, sealed segments first."""
-        self._control.locked(_FLUSH_LOCK, lambda _mend: self._flush_locked(through_active=True))
+        try:
+            self._control.locked(_FLUSH_LOCK, lambda _mend: self._flush_locked(through_active=True))
+        except WriterStalledError:
+            # Who flushes was stopped. Two may flush at once, and the mark only ever rises.
+            self._flush_locked(through_active=True)
 
     def flush_sealed(self) -> None:
         """Make the sealed segments durable, and the name of the active one; not if others are."""

@@ -7,9 +7,9 @@ import os
 import threading
 from typing import TYPE_CHECKING
 
-from penstock.errors import PenstockError
 from penstock import kernel
 from penstock.kernel import LAYOUT, Segment
+from penstock.log.index import rebuild_if_wrong
 
 if TYPE_CHECKING:
     from penstock.log.log import Log
@@ -24,7 +24,7 @@ _DUTIES_EVERY_NS = 250_000_000
 
 
 class Keeper:
-    """Runs until its log is closed; what goes wrong is logged, and the appenders meet it themselves."""
+    """Runs until its log is closed; what goes wrong is logged, and appenders meet it themselves."""
 
     def __init__(self, log: Log, flush_bytes: int, flush_interval_ns: int) -> None:
         self._log = log
@@ -38,25 +38,32 @@ class Keeper:
         """Begin to work."""
         self._thread.start()
 
+    @property
+    def is_this_thread(self) -> bool:
+        """Whether the caller is the keeper itself, as when it collects garbage."""
+        return self._thread is threading.current_thread()
+
     def join(self) -> None:
         """Wait until the thread has noticed that the log is closed."""
-        if self._thread is not threading.current_thread():
-            self._thread.join()
+        self._thread.join()
 
     def _run(self) -> None:
-        while not self._log.is_closed:
+        log = self._log
+        while not log.is_closed:
             try:
-                if self._work() == "closed":
-                    return
-            except (PenstockError, OSError) as error:
+                self._work()
+            except Exception as error:  # noqa: BLE001, PERF203 - without it no batch would be flushed.
                 # A full disk or a poisoned log is told to whoever appends.
-                _logger.warning("%s", error)
-                self._log.rest(_DUTIES_EVERY_NS)
+                if not log.is_closed:
+                    _logger.warning("%s: %s", type(error).__name__, error)
+                    log.rest(_DUTIES_EVERY_NS)
+        log.leave_as_keeper()
 
-    def _work(self) -> str:
+    def _work(self) -> None:
         log = self._log
         segment = log.host.active
-        assert segment is not None and log.writer is not None
+        assert segment is not None
+        assert log.writer is not None
         if self._ahead is None or segment is not self._ahead_of:
             self._ahead_of = segment
             self._ahead = kernel.Keeper(
@@ -64,13 +71,12 @@ class Keeper:
             )
         reason = self._ahead.run(_DUTIES_EVERY_NS)
         if reason == "closed":
-            return reason
+            return
         if reason == "rolled":
             log.host.attach_active()
         if reason == "flush":
-            log.host.flush_older()
+            log.durability.flush_all()
         self._see_to_duties(segment)
-        return reason
 
     def _see_to_duties(self, seen: Segment) -> None:
         log = self._log
@@ -84,19 +90,21 @@ class Keeper:
             log.spares.keep_ready(log.settings.segment_bytes)
         # Blocks may have been allocated in a segment that was sealed in that moment.
         if seen.number < bank.number:
-            self._cut(seen)
+            self._tidy(seen)
         tidied = log.control.load(_TIDIED)
         for number in range(max(tidied + 1, log.metadata.first_number), bank.number):
             segment = log.segments.readable(number)
             if segment is not None:
-                self._cut(segment)
+                self._tidy(segment)
             log.control.store(_TIDIED, number)
         if log.retention is not None:
             log.compact_locked()
 
-    def _cut(self, segment: Segment) -> None:
-        """Give back what a sealed segment does not use."""
+    def _tidy(self, segment: Segment) -> None:
+        """Give back what a sealed segment does not use, and see that its index is whole."""
         end = self._log.segments.end(segment)
         whole = end.position + _SEAL_BYTES
         if segment.word_at(end.position) and segment.file_bytes() > whole:
             os.truncate(segment.path, whole)
+        if rebuild_if_wrong(segment, end):
+            self._log.segments.reopen(segment.number)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import threading
@@ -11,15 +10,21 @@ import weakref
 from pathlib import Path
 
 from penstock import clock, kernel
-from penstock.errors import PenstockError, QueueBusyError, QueueClosedError, ReadOnlyError
-from penstock.kernel import LAYOUT, Control, Writer, lock_byte
+from penstock.errors import (
+    ControlLostError,
+    PenstockError,
+    QueueBusyError,
+    QueueClosedError,
+    ReadOnlyError,
+)
+from penstock.kernel import LAYOUT, Control, Writer
 from penstock.log import directory, metadata as metadata_file
 from penstock.log.appender import SegmentHost
-from penstock.log.attach import Attached
+from penstock.log.attach import Attached, page_for_reading
 from penstock.log.compact import SealedSegment, drop, segments_to_drop
 from penstock.log.durable import Durability
 from penstock.log.keeper import Keeper
-from penstock.log.locks import LockFile
+from penstock.log.locks import AliveFile, LockFile, let_go_in_child
 from penstock.log.metadata import Settings
 from penstock.log.roll import Bank
 from penstock.log.spare import SpareMaker
@@ -29,10 +34,8 @@ from penstock.stats import CompactResult
 
 _logger = logging.getLogger("penstock.log")
 
-_ALIVE = LAYOUT["CONTROL_ALIVE_AT"]
+_INODE = LAYOUT["CONTROL_INODE_AT"]
 _MAINTENANCE_LOCK = LAYOUT["CONTROL_MAINTENANCE_LOCK_AT"]
-_APPEND_LOCK = LAYOUT["CONTROL_APPEND_LOCK_AT"]
-_ALLOCATED = LAYOUT["BANK_ALLOCATED"]
 _DURABLE = LAYOUT["CONTROL_DURABLE_SEQUENCE_AT"]
 _BEGUN = LAYOUT["SEGMENT_BEGUN_AT"]
 
@@ -58,16 +61,17 @@ class Log:
         self.retention = retention
         self.is_closed = False
         self.writer: Writer | None = None
+        self.shared_control = attached.control
         self._attached = attached
         self._flush = flush
         self._exclusive = exclusive
         self._guard = threading.RLock()
         self._pid = os.getpid()
         self._keeper: Keeper | None = None
-        self.shared_control = attached.control
-        if attached.lock is not None and attached.control_fd >= 0:
-            self._begin_to_write()
+        self._left_to_keeper = False
         _open_logs.add(self)
+        if attached.alive is not None:
+            self._begin_to_write()
 
     @property
     def control(self) -> Control:
@@ -81,16 +85,15 @@ class Log:
         )
         self.durability = Durability(self.root, self.control, self.segments)
         self.host = SegmentHost(
-            self.control,
-            self.segments,
-            self.spares,
-            self.durability,
-            self.settings,
-            self.metadata.settings.segment_bytes,
-            weakref.WeakMethod(self.reattach),
+            self.control, self.segments, self.spares, self.durability, self.settings
         )
+        self.host.named_bytes_max = self.metadata.settings.segment_bytes
+        # What the kernel calls back when an append cannot go on alone.
+        self.attach_active = self.host.attach_active
+        self.make_room = self.host.make_room
+        self.flush_older = self.durability.flush_all
         # The kernel's object must not keep alive what owns it.
-        self.writer = Writer(self.control, weakref.proxy(self.host), self._flush.each)
+        self.writer = Writer(self.control, weakref.proxy(self), self._flush.each)
         self.host.serve(self.writer)
         self._start_keeper()
 
@@ -112,11 +115,15 @@ class Log:
     def first_sequence(self) -> int:
         """The oldest message that is still there."""
         self.segments.refresh()
+        following = self.next_sequence()
+        bank = self.bank()
         for number in self.segments.numbers():
             segment = self.segments.readable(number)
             if segment is not None:
-                return segment.base_sequence
-        return 0
+                is_active = bank is not None and bank.number == number
+                if is_active or self.segments.end(segment).messages:
+                    return segment.base_sequence
+        return following
 
     def next_sequence(self) -> int:
         """The sequence that the next append gets."""
@@ -127,7 +134,7 @@ class Log:
         for number in reversed(self.segments.numbers()):
             segment = self.segments.readable(number)
             if segment is not None:
-                return segment.base_sequence + self.segments.end(segment).count
+                return segment.base_sequence + self.segments.end(segment).messages
         return 0
 
     def durable_sequence(self) -> int:
@@ -160,10 +167,9 @@ class Log:
             time.sleep(0.01)
 
     def forked(self) -> None:
-        """In the child: give up what belongs to the parent, so that its death can be seen."""
+        """In the child: nobody but this thread is left, whatever lock another one held."""
         self._guard = threading.RLock()
         self.segments.renew_after_fork()
-        self._attached.close()
         self._keeper = None
 
     def reattach(self) -> None:
@@ -173,15 +179,30 @@ class Log:
             if self._pid == os.getpid():
                 return
             lock = LockFile(self.root, read_only=False)
+            alive = AliveFile(self.root)
             if not lock.join(exclusive=self._exclusive):
-                lock.close()
                 raise QueueBusyError(self.root, tuple(self.control.pids()))
-            fd = os.open(self.root / directory.CONTROL, os.O_RDWR | os.O_CLOEXEC)
-            lock_byte(fd, _ALIVE, "shared")
-            self._attached.lock, self._attached.control_fd = lock, fd
+            if alive.inode != self.control.load(_INODE):
+                raise ControlLostError(alive.path, ())
+            alive.join()
             self.control.claim_slot(lock.fd, os.getpid())
+            self._attached.lock, self._attached.alive = lock, alive
             self._pid = os.getpid()
             self._start_keeper()
+
+    def follow_page(self) -> None:
+        """Let a reader take the page that is the true one now: opening may put a new one in place."""
+        if self._attached.alive is None:
+            attached = self._attached
+            try:
+                inode = (self.root / directory.CONTROL).stat().st_ino
+            except FileNotFoundError:
+                return
+            known = self.shared_control
+            if known is None or known.load(_INODE) != inode:
+                self.shared_control = page_for_reading(
+                    self.root, self.metadata, self.segments, attached.lock
+                )
 
     def compact(self, policy: RetentionPolicy | None) -> CompactResult:
         """Drop what a policy lets go, now."""
@@ -222,13 +243,25 @@ class Log:
                 return
             self.is_closed = True
         _open_logs.discard(self)
-        is_ours = self._pid == os.getpid()
+        keeper, is_ours = self._keeper, self._pid == os.getpid()
         if self.writer is not None:
             self.writer.close()
-            if self._keeper is not None:
-                self._keeper.join()
-            if is_ours:
-                self._leave()
+        if keeper is not None and keeper.is_this_thread:
+            # Collected as garbage in the midst of its work: it leaves when it is through with it.
+            self._left_to_keeper = True
+            return
+        if keeper is not None:
+            keeper.join()
+        self._let_go(is_ours=is_ours)
+
+    def leave_as_keeper(self) -> None:
+        """Called by the keeper at its end; it lets go itself only if nobody waits for it."""
+        if self._left_to_keeper:
+            self._let_go(is_ours=True)
+
+    def _let_go(self, *, is_ours: bool) -> None:
+        if self.writer is not None and is_ours:
+            self._leave()
         self.segments.close()
         self._attached.close()
 
@@ -246,29 +279,20 @@ class Log:
 
     def _leave_in_order(self) -> None:
         """What the flush mode promised is kept, and the last one out leaves no more than messages."""
-        fd = self._attached.control_fd
-        is_last = lock_byte(fd, _ALIVE, "exclusive")
+        alive = self._attached.alive
+        assert alive is not None
+        is_last = alive.is_alone()
         if is_last or self._flush != FlushMode.ASYNC:
             self.durability.flush_all()
         if is_last:
-            self.control.locked(_APPEND_LOCK, self._cut_locked)
-            os.fsync(fd)
-
-    def _cut_locked(self, _mend: bool) -> None:
-        bank = self.host.bank()
-        segment = self.segments.open(bank.number)
-        assert segment is not None
-        whole = -(-bank.position // 4096) * 4096
-        if segment.word_at(bank.position) == 0 and whole < bank.allocated:
-            self.control.set_bank_word(_ALLOCATED, whole)
-            os.truncate(segment.path, whole)
-        with contextlib.suppress(OSError):
+            self.host.cut_unused()
             self.spares.remove()
-        self.control.set_clean(bank.number, bank.position, bank.next_sequence, bank.last_timestamp)
+            os.fsync(alive.fd)
 
 
 def _after_fork_in_child() -> None:
     kernel.forked()
+    let_go_in_child()
     for log in list(_open_logs):
         log.forked()
 

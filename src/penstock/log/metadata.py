@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import zlib
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -20,10 +21,9 @@ CHECKSUMS = {
 }
 SEGMENT_BYTES_MIN = LAYOUT["SEGMENT_BYTES_MIN"]
 SEGMENT_BYTES_MAX = LAYOUT["SEGMENT_BYTES_MAX"]
-SEGMENT_BYTES = 1 << 30
-INDEX_EVERY = 1024
 # A file someone else put there must not fill the memory.
 METADATA_BYTES_MAX = 1 << 16
+QUEUE_ID_BYTES = 16
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,14 @@ class Settings:
     checksum: str
 
     def __post_init__(self) -> None:
+        for name, value in (
+            ("segment_bytes", self.segment_bytes),
+            ("index_every", self.index_every),
+        ):
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise TypeError(f"{name} is an int, not {value!r}")
+        if not isinstance(self.roll, RollStrategy):
+            raise TypeError(f"roll is a RollStrategy, not {self.roll!r}")
         if self.checksum not in CHECKSUMS:
             raise ValueError(f"checksum is one of {', '.join(CHECKSUMS)}, not {self.checksum!r}")
         if not SEGMENT_BYTES_MIN <= self.segment_bytes <= SEGMENT_BYTES_MAX:
@@ -45,6 +53,9 @@ class Settings:
             )
         if not 1 <= self.index_every < 1 << 32:
             raise ValueError(f"index_every is at least 1, not {self.index_every}")
+
+
+DEFAULTS = Settings(1 << 30, 1024, RollStrategy(), "xxh3")
 
 
 @dataclass(frozen=True)
@@ -61,7 +72,7 @@ class Metadata:
 def create(settings: Settings) -> Metadata:
     """Make the facts of a new queue."""
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    return Metadata(os.urandom(16), now, 1, settings)
+    return Metadata(os.urandom(QUEUE_ID_BYTES), now, 1, settings)
 
 
 def write(root: Path, metadata: Metadata) -> None:
@@ -79,7 +90,15 @@ def write(root: Path, metadata: Metadata) -> None:
         "index_every": settings.index_every,
         "roll": {"bytes": roll.bytes_max, "interval_us": interval_us, "count": roll.count_max},
     }
-    directory.replace(root / directory.METADATA, json.dumps(facts, indent=2).encode() + b"\n")
+    whole = facts | {"check": _check(facts)}
+    directory.replace(root / directory.METADATA, json.dumps(whole, indent=2).encode() + b"\n")
+
+
+def _check(facts: dict[str, Any]) -> str:
+    """CRC-32 of all facts, sorted and without spaces: a flipped bit must not pass for a setting."""
+    others = {name: fact for name, fact in facts.items() if name != "check"}
+    text = json.dumps(others, sort_keys=True, separators=(",", ":"))
+    return f"{zlib.crc32(text.encode()):08x}"
 
 
 def read(root: Path) -> Metadata | None:
@@ -99,6 +118,8 @@ def read(root: Path) -> Metadata | None:
         raise MetadataError(path, f"{type(error).__name__}: {error}") from error
     if version != LAYOUT["FORMAT_VERSION"]:
         raise FormatVersionError(path, version, LAYOUT["FORMAT_VERSION"])
+    if facts.get("check") != _check(facts):
+        raise MetadataError(path, "its check does not match")
     try:
         return _of(facts)
     except (ValueError, KeyError, TypeError, OverflowError) as error:
@@ -110,7 +131,7 @@ def _of(facts: dict[str, Any]) -> Metadata:
     interval = None if interval_us is None else timedelta(microseconds=interval_us)
     queue_id = bytes.fromhex(facts["queue_id"])
     first_number = facts["first_number"]
-    if len(queue_id) != 16 or not isinstance(first_number, int) or first_number < 1:
+    if len(queue_id) != QUEUE_ID_BYTES or not isinstance(first_number, int) or first_number < 1:
         raise ValueError("a fact is not of its form")
     return Metadata(
         queue_id,

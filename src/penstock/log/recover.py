@@ -6,7 +6,6 @@ is never overwritten: the log goes on in a new segment, whose header says where 
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,15 +13,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from penstock import clock
-from penstock.errors import CorruptionError
 from penstock.kernel import LAYOUT, Control, Segment
 from penstock.log import directory
 from penstock.log.metadata import Metadata
-from penstock.log.scan import HEADER_BYTES, Place, Scan, place_of, scan
+from penstock.log.roll import Bank
+from penstock.log.scan import HEADER_BYTES, ZEROS, Place, Scan, place_of, scan, torn_at
 from penstock.log.segments import Segments
-from penstock.log.spare import Chain, SpareMaker, read_header
+from penstock.log.spare import Chain, read_header
 
-_log = logging.getLogger("penstock.recover")
+_logger = logging.getLogger("penstock.recover")
 
 _BOOT_ID = LAYOUT["SEGMENT_BOOT_ID_AT"]
 _DURABLE = LAYOUT["SEGMENT_DURABLE_SEQUENCE_AT"]
@@ -50,50 +49,90 @@ class Evidence:
 
     durable_sequence: int = 0
     """Every message below was durable at some time."""
+    number: int = 0
+    """The newest segment that is known to have been there."""
+    next_sequence: int = 0
+    """Every message below was handed out at some time."""
     clean: tuple[int, int, int] | None = None
     """Number, position and next sequence that the last handle left when it closed."""
 
 
-def evidence_of(control: Control | None, queue_id: bytes) -> Evidence:
-    """Read what an earlier boot's control page still says, if it is this queue's."""
+def evidence_of(control: Control | None, metadata: Metadata, *, is_of_now: bool) -> Evidence:
+    """Read what a control page still says, if it is this queue's."""
     identity = None if control is None else control.identity()
-    if control is None or identity is None or identity[0] != queue_id:
+    if control is None or identity is None or identity[0] != metadata.queue_id:
         return Evidence()
-    return Evidence(control.load(_CONTROL_DURABLE), control.clean())
+    clean = control.clean()
+    number, durable, following = 0, control.load(_CONTROL_DURABLE), 0
+    if clean is not None:
+        number, durable, following = clean[0], clean[2], clean[2]
+    elif is_of_now:
+        bank = Bank(*control.bank())
+        number, following = bank.number, bank.next_sequence
+    return Evidence(durable, number, following, clean)
 
 
 def recover(root: Path, metadata: Metadata, segments: Segments, evidence: Evidence) -> Beginning:
     """Judge what is there, set aside what is behind the end, and say how the log goes on."""
     remove_leftovers(root)
     highest = max(segments.numbers(), default=0)
-    _set_half_made_aside(segments)
+    half_made = _set_half_made_aside(segments)
+    evidence = _plausible(evidence, segments, metadata)
     numbers = segments.numbers()
     if not numbers:
-        base = 0 if highest == 0 else _beyond(0, metadata.settings.segment_bytes)
+        is_new = highest == 0 and evidence.number == 0
+        base = 0 if is_new else _beyond(evidence.next_sequence, metadata.settings.segment_bytes)
         chain = Chain(LAYOUT["REASON_FIRST"], 0, 0, 0, 0)
-        return Beginning(max(highest + 1, metadata.first_number), base, 0, chain, 0)
-    return _continue(_judge(segments, evidence), highest, metadata, segments, evidence)
+        number = max(highest + 1, evidence.number + 1, metadata.first_number)
+        return Beginning(number, base, 0, chain, 0)
+    judged = _judge(segments, evidence)
+    if half_made and evidence.clean is None:
+        judged = judged._replace(is_whole=False)
+    _set_lost_aside(judged, segments)
+    return _go_on(judged, max(highest, evidence.number), metadata, segments, evidence)
 
 
 def remove_leftovers(root: Path) -> None:
     """Delete what was being made when the last process died; none of it was in use."""
-    for path in (*root.glob(f"*{directory.MAKING}"), root / directory.SPARE):
-        path.unlink(missing_ok=True)
+    for pattern in (f"*{directory.MAKING}", f"[0-9]*/*/*/*{directory.MAKING}", directory.SPARE):
+        for path in root.glob(pattern):
+            path.unlink(missing_ok=True)
 
 
-def _set_half_made_aside(segments: Segments) -> None:
+def _set_half_made_aside(segments: Segments) -> bool:
     """Take segments away that had their name, but whose beginning never reached the disk."""
+    found = False
     for number in reversed(segments.numbers()):
         path = segments.path(number)
         if path is None or not _is_half_made(read_header(path)):
-            return
-        _log.warning("setting aside %s: its header never reached the disk", path)
+            break
+        _logger.warning("setting aside %s: its header never reached the disk", path)
         directory.set_aside(path, directory.TORN)
         segments.forget(number)
+        found = True
+    return found
 
 
 def _is_half_made(header: bytes) -> bool:
     return len(header) < HEADER_BYTES or not any(header[:8]) or not any(header[_BEGUN_PART])
+
+
+def _plausible(evidence: Evidence, segments: Segments, metadata: Metadata) -> Evidence:
+    """Believe of a page only what the segments allow: a flipped bit in it must not lead far away."""
+    newest, capacity, number = 0, metadata.settings.segment_bytes, 0
+    for number in reversed(segments.numbers()):
+        segment = segments.readable(number)
+        if segment is not None:
+            newest, capacity = segment.base_sequence, max(capacity, segment.capacity)
+            break
+    most = _beyond(newest, capacity)
+    if (
+        max(evidence.durable_sequence, evidence.next_sequence) <= most
+        and evidence.number <= number + UNNAMED_MAX
+    ):
+        return evidence
+    _logger.warning("the control page speaks of sequences that cannot be: not believed")
+    return Evidence()
 
 
 class _Judged(NamedTuple):
@@ -107,37 +146,51 @@ class _Judged(NamedTuple):
     is_whole: bool
     """Whether nothing behind the end can have been appended."""
 
+    @property
+    def end(self) -> int:
+        """The sequence behind the last message; 0 when no header tells."""
+        return 0 if self.segment is None else self.segment.base_sequence + self.place.ordinal
+
 
 def _judge(segments: Segments, evidence: Evidence) -> _Judged:
     """Walk from the durable mark on to the first damage that no flush had covered."""
-    durable = max([evidence.durable_sequence, *_marks_in_headers(segments)])
+    durable = max([evidence.durable_sequence, *_mark_in_headers(segments)])
     numbers = segments.numbers()
-    start = segments.holding(durable)
-    if start is None:
-        start = numbers[0]
+    start = segments.holding(durable) or numbers[0]
     scans = [
-        (segment, _scan_from(segment, durable))
+        (segment, scan(segment, segment.capacity, place_of(segment, durable, segment.capacity)))
         for number in numbers
         if number >= start and (segment := segments.readable(number)) is not None
     ]
-    last = numbers[-1]
-    if not scans or scans[-1][0].number != last:
-        return _Judged(None, last, Place(), durable, is_whole=False)
+    if not scans or scans[-1][0].number != numbers[-1]:
+        return _Judged(None, numbers[-1], Place(), durable, is_whole=False)
     durable = max([durable, *(found.marked_sequence for _, found in scans)])
     memory_is_whole = scans[-1][0].header_bytes(_BOOT_ID, 16) == clock.boot_id()
-    if not memory_is_whole:
-        for at, (segment, found) in enumerate(scans):
-            following = scans[at + 1][0] if at + 1 < len(scans) else None
-            torn = _torn_at(segment, found, following, durable)
-            if torn is not None:
-                return _Judged(segment, segment.number, torn, durable, is_whole=False)
+    if memory_is_whole:
+        return _judge_memory(*scans[-1], durable, evidence)
+    for at, (segment, found) in enumerate(scans):
+        following = scans[at + 1][0] if at + 1 < len(scans) else None
+        torn = torn_at(segment, found, durable) or _cut_short(segment, found, following, durable)
+        if torn is not None:
+            return _Judged(segment, segment.number, torn, durable, is_whole=False)
     segment, found = scans[-1]
-    clean = (segment.number, found.end.position, segment.base_sequence + found.end.count)
-    is_whole = memory_is_whole or found.is_sealed or evidence.clean == clean
+    clean = (segment.number, found.end.position, segment.base_sequence + found.end.ordinal)
+    is_whole = evidence.clean == clean
     return _Judged(segment, segment.number, found.end, durable, is_whole)
 
 
-def _marks_in_headers(segments: Segments) -> Iterator[int]:
+def _judge_memory(segment: Segment, found: Scan, durable: int, evidence: Evidence) -> _Judged:
+    """The machine did not stop: all that was published is there, and only damage can hide it."""
+    for fault in found.faults:
+        # Zeros are what an append leaves that never published its first frame.
+        if fault.reason == ZEROS and segment.base_sequence + fault.place.ordinal >= durable:
+            return _Judged(segment, segment.number, fault.place, durable, is_whole=False)
+    end = segment.base_sequence + found.end.ordinal
+    is_whole = end >= max(durable, evidence.next_sequence) and segment.number >= evidence.number
+    return _Judged(segment, segment.number, found.end, durable, is_whole)
+
+
+def _mark_in_headers(segments: Segments) -> Iterator[int]:
     """The newest readable header carries the durable mark of the time it was begun."""
     for number in reversed(segments.numbers()):
         segment = segments.readable(number)
@@ -146,52 +199,48 @@ def _marks_in_headers(segments: Segments) -> Iterator[int]:
             return
 
 
-def _scan_from(segment: Segment, durable: int) -> Scan:
-    return scan(segment, segment.capacity, place_of(segment, durable, segment.capacity))
-
-
-def _torn_at(
+def _cut_short(
     segment: Segment, found: Scan, following: Segment | None, durable: int
 ) -> Place | None:
-    """The first damage at or behind the durable mark is where a power cut tore the log."""
-    for fault in found.faults:
-        if segment.base_sequence + fault.place.count >= durable:
-            return fault.place
-    if following is not None:
-        declared = following.header_word(_PREVIOUS_END)
-        end = segment.base_sequence + found.end.count
-        if max(end, durable) < declared:
-            return found.end
-    return None
+    """A sealed segment that ends before the next one says it did has lost its last pages."""
+    end = segment.base_sequence + found.end.ordinal
+    if following is None or max(end, durable) >= following.header_word(_PREVIOUS_END):
+        return None
+    return found.end
 
 
-def _continue(
+def _set_lost_aside(judged: _Judged, segments: Segments) -> None:
+    for number in segments.numbers():
+        path = segments.path(number)
+        if number > judged.number and path is not None:
+            _logger.warning("setting aside %s: what was before it was lost", path)
+            directory.set_aside(path, directory.TORN)
+            segments.forget(number)
+
+
+def _go_on(
     judged: _Judged, highest: int, metadata: Metadata, segments: Segments, evidence: Evidence
 ) -> Beginning:
-    """Set aside what is behind the end, and go on where no sequence can be used again."""
-    bases = [judged.durable_sequence, evidence.clean[2] if evidence.clean else 0]
-    capacity = metadata.settings.segment_bytes
-    for number in segments.numbers():
-        segment = segments.readable(number)
-        if segment is not None and number >= judged.number - 1:
-            bases.append(segment.base_sequence)
-            capacity = max(capacity, segment.capacity)
-    for number in [number for number in segments.numbers() if number > judged.number]:
-        path = segments.path(number)
-        assert path is not None
-        _log.warning("setting aside %s: what was before it was lost", path)
-        directory.set_aside(path, directory.TORN)
-        segments.forget(number)
-    end = 0 if judged.segment is None else judged.segment.base_sequence + judged.place.count
-    base = end if judged.is_whole else _beyond(max(*bases, end), capacity)
-    reason = LAYOUT["REASON_ROLL" if judged.is_whole else "REASON_RECOVERY"]
+    """Begin where no sequence can be used again, and tell what is lost."""
+    base, durable, end = judged.end, judged.durable_sequence, judged.end
     if not judged.is_whole:
-        _tell_loss(judged, end, base)
-    chain = Chain(reason, judged.number, judged.place.position, end, judged.place.check)
+        capacity = metadata.settings.segment_bytes
+        if judged.segment is not None:
+            capacity = max(capacity, judged.segment.capacity)
+        elif (before := segments.readable(judged.number - 1)) is not None:
+            base = before.base_sequence + before.capacity // _FRAME_BYTES_MIN
+            capacity = max(capacity, before.capacity)
+        base = _beyond(max(base, durable, evidence.next_sequence), capacity)
+        if judged.segment is not None:
+            # What was durable and is not there any more is damage, and told to whoever reads.
+            end = max(end, durable)
+        _tell_loss(judged, base)
+    reason = LAYOUT["REASON_RECOVERY"]
+    place = judged.place
+    chain = Chain(reason, judged.number, place.position, end, place.check)
     if judged.segment is None:
         chain = Chain(reason, judged.number, 0, 0, 0)
-    timestamp = judged.place.timestamp
-    return Beginning(highest + 1, base, timestamp, chain, judged.durable_sequence)
+    return Beginning(highest + 1, base, place.timestamp, chain, min(durable, base))
 
 
 def _beyond(sequence: int, capacity: int) -> int:
@@ -199,49 +248,12 @@ def _beyond(sequence: int, capacity: int) -> int:
     return sequence + (UNNAMED_MAX + 1) * (capacity // _FRAME_BYTES_MIN)
 
 
-def _tell_loss(judged: _Judged, end: int, base: int) -> None:
-    _log.warning(
-        "the machine stopped before everything was flushed: messages from %d on, if there were "
-        "any, are lost; every message below %d was durable; the next append gets %d",
-        end,
+def _tell_loss(judged: _Judged, base: int) -> None:
+    _logger.warning(
+        "the log was not closed and may have lost its end: what was appended from message %d on "
+        "is gone; every message below %d was durable; the next append gets %d",
+        judged.end,
         judged.durable_sequence,
         base,
-        extra={"first_lost": end, "durable_sequence": judged.durable_sequence, "next": base},
+        extra={"first_lost": judged.end, "durable_sequence": judged.durable_sequence},
     )
-
-
-def rescue(segments: Segments, spares: SpareMaker, control: Control, begin_at: int) -> Beginning:
-    """After a failed flush: copy what memory still holds of the undurable part into new files."""
-    durable = control.load(_CONTROL_DURABLE)
-    numbers = segments.numbers()
-    start = segments.holding(durable) or numbers[0]
-    number, chain, base, timestamp = begin_at, None, durable, 0
-    for source_number in [n for n in numbers if n >= start]:
-        source = segments.open(source_number)
-        if source is None:
-            raise CorruptionError(Path(str(source_number)), 0, durable, "a segment is missing")
-        position, ordinal = source.locate(max(durable, source.base_sequence), source.capacity)
-        if chain is None:
-            found = Place(position, ordinal)
-            chain = Chain(
-                LAYOUT["REASON_RESCUE"], source_number, position, source.base_sequence + ordinal, 0
-            )
-            base = source.base_sequence + ordinal
-        made = spares.take(source.capacity)
-        target = spares.begin(made, number, base, clock.now_ns(), chain, durable)
-        end = scan(source, source.capacity, Place(position, ordinal)).end
-        target.allocate(0, min(source.capacity, end.position + 4096))
-        copied = target.copy_from(source, position, ordinal, end.position)
-        target.flush()
-        segments.add(target)
-        position, count, timestamp, check = copied
-        chain = Chain(LAYOUT["REASON_RESCUE"], number, position, base + count, check)
-        number, base = number + 1, base + count
-    assert chain is not None
-    for stale in [n for n in numbers if n > start]:
-        path = segments.path(stale)
-        if path is not None:
-            with contextlib.suppress(FileNotFoundError):
-                directory.set_aside(path, directory.TORN)
-            segments.forget(stale)
-    return Beginning(number, base, timestamp, chain, durable)

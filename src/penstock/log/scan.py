@@ -9,23 +9,24 @@ from penstock.kernel import LAYOUT, Segment
 
 HEADER_BYTES = LAYOUT["SEGMENT_HEADER_BYTES"]
 SEAL_BYTES = LAYOUT["SEAL_FRAME_BYTES"]
+ZEROS = "there are zeros where a message should be"
 
 
 class Place(NamedTuple):
     """A border between two frames, and what the last one before it said."""
 
     position: int = HEADER_BYTES
-    count: int = 0
+    ordinal: int = 0
     timestamp: int = 0
     check: int = 0
 
 
 class Fault(NamedTuple):
-    """Where damage begins, why, and the count of the next true frame if there is one."""
+    """Where damage begins, why, and the ordinal of the next true frame if there is one."""
 
     place: Place
     reason: str
-    next_count: int | None
+    next_ordinal: int | None
 
 
 class Scan(NamedTuple):
@@ -44,32 +45,40 @@ def scan(segment: Segment, limit: int, start: Place | None = None) -> Scan:
     limit = min(limit, segment.file_bytes())
     marked, faults = 0, list[Fault]()
     while True:
-        position, count, timestamp, check, mark, is_sealed, reason, *stop = segment.walk(
-            place.position, place.count, limit
+        position, ordinal, timestamp, check, mark, is_sealed, reason, *stop = segment.walk(
+            place.position, place.ordinal, limit
         )
-        if count > place.count:
-            place = Place(position, count, timestamp, check)
+        if ordinal > place.ordinal:
+            place = Place(position, ordinal, timestamp, check)
         marked = max(marked, mark)
         # Behind an atomic append that was never finished there is nothing, behind damage there is.
-        found = None if is_sealed else segment.resync(*stop, limit)
+        found = None if is_sealed else segment.resync(stop[0], stop[1], limit)
         if found is None:
             if reason is not None:
                 faults.append(Fault(place, reason, None))
             return Scan(place, marked, is_sealed, faults)
-        reason = reason or "there are zeros where a message should be"
+        reason = reason or ZEROS
         faults.append(Fault(place, reason, found[1]))
         place = Place(*found, place.timestamp, place.check)
+
+
+def torn_at(segment: Segment, found: Scan, durable_sequence: int) -> Place | None:
+    """The first damage at or behind the durable mark is where a power cut tore the log."""
+    for fault in found.faults:
+        if segment.base_sequence + fault.place.ordinal >= durable_sequence:
+            return fault.place
+    return None
 
 
 def corruption(segment: Segment, fault: Fault) -> CorruptionError:
     """Tell a fault as an error."""
     base = segment.base_sequence
-    following = None if fault.next_count is None else base + fault.next_count
-    sequence = base + fault.place.count
+    following = None if fault.next_ordinal is None else base + fault.next_ordinal
+    sequence = base + fault.place.ordinal
     return CorruptionError(segment.path, fault.place.position, sequence, fault.reason, following)
 
 
 def place_of(segment: Segment, sequence: int, limit: int) -> Place:
-    """Find a true frame at or before a sequence, to scan from."""
-    count = max(0, sequence - segment.base_sequence)
-    return Place(*segment.indexed_before(count, min(limit, segment.file_bytes())))
+    """Find the indexed frame before a sequence, to scan from and meet at least one on the way."""
+    ordinal = max(0, sequence - segment.base_sequence - 1)
+    return Place(*segment.indexed_before(ordinal, min(limit, segment.file_bytes())))

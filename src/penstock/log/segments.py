@@ -10,15 +10,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from penstock import clock
 from penstock.errors import CorruptionError, PenstockError, SegmentIOError
 from penstock.kernel import LAYOUT, Segment
 from penstock.log import directory
 from penstock.log.roll import NEVER
-from penstock.log.scan import scan
+from penstock.log.scan import scan, torn_at
 
 _PREVIOUS_NUMBER = LAYOUT["SEGMENT_PREVIOUS_NUMBER_AT"]
 _PREVIOUS_END_POSITION = LAYOUT["SEGMENT_PREVIOUS_END_POSITION_AT"]
 _PREVIOUS_END_SEQUENCE = LAYOUT["SEGMENT_PREVIOUS_END_SEQUENCE_AT"]
+_DURABLE = LAYOUT["SEGMENT_DURABLE_SEQUENCE_AT"]
+_BOOT_ID = LAYOUT["SEGMENT_BOOT_ID_AT"]
 _QUEUE_ID = LAYOUT["SEGMENT_QUEUE_ID_AT"]
 # Each open segment takes two file descriptors and address space, and no memory of its own.
 OPEN_MAX = 32
@@ -28,7 +31,7 @@ class End(NamedTuple):
     """Where the messages of a segment end, and how many there are."""
 
     position: int
-    count: int
+    messages: int
 
 
 class Segments:
@@ -71,16 +74,22 @@ class Segments:
 
     def after(self, number: int) -> int | None:
         """Tell the segment that follows; None when none does."""
-        if self.path(number + 1) is not None:
-            return number + 1
-        self.refresh()
-        return min((later for later in self._paths if later > number), default=None)
+        with self._lock:
+            if self.path(number + 1) is not None:
+                return number + 1
+            self.refresh()
+            return min((later for later in self._paths if later > number), default=None)
 
     def add(self, segment: Segment) -> None:
         """Take in a segment that was just begun."""
         with self._lock:
             self._paths[segment.number] = segment.path
             self._remember(segment)
+
+    def reopen(self, number: int) -> None:
+        """Open a segment anew when it is next asked for."""
+        with self._lock:
+            self._opened.pop(number, None)
 
     def forget(self, number: int) -> None:
         """Close a segment whose file was removed."""
@@ -136,23 +145,32 @@ class Segments:
 
     def end(self, segment: Segment) -> End:
         """Tell where a segment ends that is not the active one."""
-        number = segment.number
-        if number not in self._ends:
-            self._ends[number] = self._end_by_chain(segment) or self._end_by_scan(segment)
-        return self._ends[number]
+        known = self._ends.get(segment.number)
+        if known is None:
+            known = self.declared_end(segment.number, segment.base_sequence)
+            if known is None:
+                # A later segment may still come and say it, so this answer is not kept.
+                return self._end_by_scan(segment)
+            self._ends[segment.number] = known
+        return known
 
-    def _end_by_chain(self, segment: Segment) -> End | None:
-        """The next segment's header says where this one ended."""
-        following = self.after(segment.number)
+    def declared_end(self, number: int, base_sequence: int) -> End | None:
+        """What the next segment's header says of where this one ended."""
+        following = self.after(number)
         later = None if following is None else self.readable(following)
-        if later is None or later.header_word(_PREVIOUS_NUMBER) != segment.number:
+        if later is None or later.header_word(_PREVIOUS_NUMBER) != number:
             return None
-        count = later.header_word(_PREVIOUS_END_SEQUENCE) - segment.base_sequence
-        return End(later.header_word(_PREVIOUS_END_POSITION), count)
+        messages = later.header_word(_PREVIOUS_END_SEQUENCE) - base_sequence
+        return End(later.header_word(_PREVIOUS_END_POSITION), messages)
 
     def _end_by_scan(self, segment: Segment) -> End:
-        place = scan(segment, segment.capacity).end
-        return End(place.position, place.count)
+        """No later segment tells: it ends where opening the log for appending would end it."""
+        found = scan(segment, segment.capacity)
+        place = found.end
+        if segment.header_bytes(_BOOT_ID, 16) != clock.boot_id():
+            durable = max(found.marked_sequence, segment.header_word(_DURABLE))
+            place = torn_at(segment, found, durable) or place
+        return End(place.position, place.ordinal)
 
     def is_successor(self, later: Segment, number: int) -> bool:
         """Tell whether nothing is missing between a segment and a later one."""

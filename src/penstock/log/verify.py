@@ -15,7 +15,7 @@ from penstock.stats import VerifyReport
 
 _PREVIOUS_CHECK = LAYOUT["SEGMENT_PREVIOUS_CHECK_AT"]
 _PREVIOUS_NUMBER = LAYOUT["SEGMENT_PREVIOUS_NUMBER_AT"]
-_HEADER_BYTES = LAYOUT["SEGMENT_HEADER_BYTES"]
+_REASON = LAYOUT["SEGMENT_REASON_AT"]
 
 
 class _Verified(NamedTuple):
@@ -23,6 +23,7 @@ class _Verified(NamedTuple):
     messages: int
     bytes: int
     faults: list[PenstockError]
+    is_indexed: bool = True
 
 
 def verify(log: Log, progress: Callable[[int, int], None] | None = None) -> VerifyReport:
@@ -40,7 +41,8 @@ def verify(log: Log, progress: Callable[[int, int], None] | None = None) -> Veri
     faults = [fault for verified in done for fault in verified.faults]
     faults += _missing(log, numbers)
     messages, size = sum(v.messages for v in done), sum(v.bytes for v in done)
-    return VerifyReport(len(done), messages, size, tuple(faults))
+    unindexed = sum(not verified.is_indexed for verified in done)
+    return VerifyReport(len(done), messages, size, tuple(faults), unindexed)
 
 
 def _verify_segment(log: Log, number: int) -> _Verified:
@@ -58,30 +60,33 @@ def _verify_segment(log: Log, number: int) -> _Verified:
         (position, count), is_active = log.segments.end(segment), False
     found = scan(segment, position)
     faults: list[PenstockError] = [corruption(segment, fault) for fault in found.faults]
-    if not faults and (found.end.position, found.end.count) != (position, count):
+    if not faults and (found.end.position, found.end.ordinal) != (position, count):
         base, place = segment.base_sequence, found.end
         reason = "it ends before its last message"
         faults.append(
-            CorruptionError(segment.path, place.position, base + place.count, reason, base + count)
+            CorruptionError(
+                segment.path, place.position, base + place.ordinal, reason, base + count
+            )
         )
     if not faults and not is_active:
         faults += _broken_chain(log, segment, found.end)
-    if not segment.index_is_whole(count, position) and not is_active and not faults:
-        faults.append(CorruptionError(segment.path, 0, None, "its index is missing or wrong"))
-    return _Verified(number, found.end.count, position, faults)
+    is_indexed = is_active or bool(faults) or segment.index_is_whole(count, position)
+    return _Verified(number, found.end.ordinal, position, faults, is_indexed)
 
 
 def _broken_chain(log: Log, segment: Segment, end: Place) -> list[PenstockError]:
     """The next segment names the check of this one's last message."""
     following = log.segments.after(segment.number)
     later = None if following is None else log.segments.readable(following)
-    if later is None or later.header_word(_PREVIOUS_NUMBER) != segment.number or not end.count:
+    if later is None or later.header_word(_PREVIOUS_NUMBER) != segment.number:
         return []
-    check = later.header_word(_PREVIOUS_CHECK)
-    if check in (0, end.check):
-        return []
-    reason = "its last message is not the one that the next segment follows"
-    return [CorruptionError(segment.path, end.position, None, reason)]
+    if later.header_word(_PREVIOUS_CHECK) != end.check:
+        reason = "its last message is not the one that the next segment follows"
+        return [CorruptionError(segment.path, end.position, None, reason)]
+    is_sealed = segment.walk(end.position, end.ordinal, segment.capacity)[5]
+    if later.header_word(_REASON) == LAYOUT["REASON_ROLL"] and not is_sealed:
+        return [CorruptionError(segment.path, end.position, None, "its seal is damaged")]
+    return []
 
 
 def _missing(log: Log, numbers: list[int]) -> list[PenstockError]:

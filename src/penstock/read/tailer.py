@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import operator
+import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal, cast
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal, cast
 
 from penstock import kernel
 from penstock.errors import CorruptionError, SequenceGoneError, SequenceUnknownError
@@ -16,7 +20,8 @@ from penstock.log.roll import NEVER
 from penstock.message import duration_ns, ns_of
 
 if TYPE_CHECKING:
-    import pyarrow
+    import pyarrow as pa
+    from typing_extensions import Self
 
 _logger = logging.getLogger("penstock.tailer")
 
@@ -24,9 +29,16 @@ Start = int | datetime | Literal["start", "end"]
 NARROW_COLUMNS = ("partition", "sequence", "timestamp", "payload")
 
 _HEADER_BYTES = LAYOUT["SEGMENT_HEADER_BYTES"]
+_PREVIOUS_NUMBER = LAYOUT["SEGMENT_PREVIOUS_NUMBER_AT"]
 _BEGUN_AT = LAYOUT["SEGMENT_BEGUN_AT"]
-# A cancelled task must not leave a thread waiting for long.
-_ASYNC_SLICE_NS = 100_000_000
+# Between two waits a reader looks whether the queue was closed, or its control page replaced.
+_WAIT_SLICE_NS = 50_000_000
+
+
+@lru_cache(maxsize=1)
+def _waiters() -> ThreadPoolExecutor:
+    """Threads that sleep for tasks; asyncio's own would all be taken by a few dozen readers."""
+    return ThreadPoolExecutor(max_workers=64, thread_name_prefix="penstock-wait")
 
 
 class Tailer(kernel.Tailer):
@@ -36,14 +48,18 @@ class Tailer(kernel.Tailer):
     CorruptionError once, and the next read goes on behind it.
     """
 
-    def __new__(cls, log: Log, skip: bool, jump: bool) -> Tailer:  # noqa: ARG004, D102, FBT001
-        return super().__new__(cls, log.shared_control, skip)
+    def __new__(cls, log: Log, *_: object, **__: object) -> Self:
+        """Make the kernel's part."""
+        return super().__new__(cls, log.shared_control, False)
 
-    def __init__(self, log: Log, skip: bool, jump: bool) -> None:  # noqa: ARG002, FBT001
+    def __init__(self, log: Log, owner: object, *, skip: bool, jump: bool) -> None:
         self._log = log
+        # The queue is not closed for want of references while it is read.
+        self._owner = owner
         self._skip = skip
         self._jump = jump
-        self._following: asyncio.Future[bool] | None = None
+        self._told: int | None = None
+        self._waiting: Future[None] | None = None
 
     def seek(self, *, sequence: int | None = None, time: datetime | None = None) -> None:
         """Move to a sequence, or to the first message at a time or after.
@@ -53,11 +69,11 @@ class Tailer(kernel.Tailer):
         if (sequence is None) == (time is None):
             raise TypeError("seek takes either sequence= or time=")
         if sequence is not None:
-            self._to_sequence(sequence)
+            self._to_sequence(operator.index(sequence))
         elif time is not None:
             self._to_time(ns_of(time))
 
-    def start_at(self, start: Start) -> None:
+    def start_at(self, start: object) -> None:
         """Move to a sequence, a time, the first message there is, or behind the last."""
         if start == "start":
             self._to_first()
@@ -74,32 +90,35 @@ class Tailer(kernel.Tailer):
 
     def follow(self, timeout: timedelta | None = None) -> Iterator[Message]:
         """Read what is there and wait for more; end when nothing came for `timeout`."""
-        timeout_ns = None if timeout is None else duration_ns("timeout", timeout)
+        timeout_ns = NEVER if timeout is None else duration_ns("timeout", timeout)
+        until = time.monotonic_ns() + timeout_ns
         while True:
+            before = self.next_sequence
             yield from self
-            if not self._wait(timeout_ns):
-                # Something may have come between the last look and the end of the wait.
-                yield from self
+            now = time.monotonic_ns()
+            if self.next_sequence != before:
+                until = now + timeout_ns
+            if now >= until:
                 return
+            self._wait(min(until - now, _WAIT_SLICE_NS))
 
     def __aiter__(self) -> Tailer:
         return self
 
     async def __anext__(self) -> Message:
         while True:
-            if self._following is not None:
+            if self._waiting is not None:
                 # One wait at a time: an earlier one goes on when its task was cancelled.
-                await asyncio.shield(self._following)
-                self._following = None
+                await asyncio.shield(asyncio.wrap_future(self._waiting))
+                self._waiting = None
             message = self.read()
             if message is not None:
                 return message
-            loop = asyncio.get_running_loop()
-            self._following = loop.run_in_executor(None, self._wait, _ASYNC_SLICE_NS)
+            self._waiting = _waiters().submit(self._wait, _WAIT_SLICE_NS)
 
     def read_arrow(
         self, bytes_max: int = 8 << 20, columns: Sequence[str] = NARROW_COLUMNS
-    ) -> pyarrow.RecordBatch | None:
+    ) -> pa.RecordBatch | None:
         """Gather messages into one Arrow batch of about `bytes_max` payload bytes, or None.
 
         The columns are partition, sequence, timestamp, key, headers, priority and payload.
@@ -108,20 +127,22 @@ class Tailer(kernel.Tailer):
         if batch is None:
             return None
         try:
-            import pyarrow
+            import pyarrow as pa
         except ImportError as error:
             raise ImportError("read_arrow needs pyarrow: pip install 'penstock[arrow]'") from error
-        return cast("pyarrow.RecordBatch", pyarrow.record_batch(batch))
+        return cast("pa.RecordBatch", pa.record_batch(batch))
 
     # What follows moves the kernel's tailer from segment to segment.
 
     def _advance(self) -> bool:
         """Called at the end of what the kernel knows: is there more to read?"""
         self._log.check_open()
+        if self._log.writer is None:
+            self._log.follow_page()
+            self._watch(self._log.shared_control)
         place = self._place
         if place is None:
-            self._to_first()
-            return self._place is not None
+            return self._enter_first()
         number, position, count = place
         segment = self._log.segments.readable(number)
         if not self._is_final:
@@ -138,10 +159,15 @@ class Tailer(kernel.Tailer):
             walked = segment.walk(position, count, segment.file_bytes())
             self._extend(walked[0], None)
             return walked[0] > position
-        if segment is None:
-            # Retention dropped it meanwhile, and where it ended can no longer be known.
-            return self._enter_after(number, self.next_sequence)
-        self._extend(*self._log.segments.end(segment))
+        if segment is not None:
+            end = self._log.segments.end(segment)
+        else:
+            # Retention dropped it meanwhile; it is still mapped here, and the next one says its end.
+            dropped = self._log.segments.declared_end(number, self.next_sequence - count)
+            if dropped is None:
+                return self._enter_after(number, self.next_sequence, is_read=False)
+            end = dropped
+        self._extend(end.position, end.messages)
         return True
 
     def _go_on(self, segment: Segment | None, number: int, count: int) -> bool:
@@ -149,17 +175,39 @@ class Tailer(kernel.Tailer):
         expected = self.next_sequence
         if segment is not None:
             end = self._log.segments.end(segment)
-            if count < end.count:
-                lost_until = segment.base_sequence + end.count
+            if count < end.messages:
+                lost_until = segment.base_sequence + end.messages
                 place = min(end.position, segment.file_bytes())
-                self._use(segment, place, end.count, place, end.count)
+                self._use(segment, place, end.messages, place, end.messages)
                 reason = "the file is shorter than it was"
                 self._tell(CorruptionError(segment.path, place, expected, reason, lost_until))
                 return True
-        return self._enter_after(number, expected)
+        return self._enter_after(number, expected, is_read=True)
 
-    def _enter_after(self, number: int, expected: int) -> bool:
+    def _enter_after(self, number: int, expected: int, *, is_read: bool) -> bool:
         """Stand in the next segment that can be read, and tell what is missing before it."""
+        later, damage = self._next_readable(number)
+        if later is None:
+            if damage is not None and self._told != number:
+                self._told = number
+                self._tell(damage)
+            return False
+        base = later.base_sequence
+        is_next = is_read and self._log.segments.is_successor(later, number)
+        is_gone = damage is None and not is_next and number < self._log.first_number()
+        if is_gone and base != expected and not self._jump:
+            # The place stays as it is, so that reading on without a choice tells it again.
+            raise SequenceGoneError(expected, base)
+        self._use_at(later, _HEADER_BYTES, 0)
+        if damage is not None:
+            self._tell(CorruptionError(damage.path, damage.position, expected, damage.reason, base))
+        elif not is_next and not is_gone and base != expected:
+            reason = f"segment {number + 1} is missing"
+            self._tell(CorruptionError(later.path, 0, expected, reason, base))
+        return True
+
+    def _next_readable(self, number: int) -> tuple[Segment | None, CorruptionError | None]:
+        """The next segment whose header is whole, and what is wrong with the first that is not."""
         segments, damage, later = self._log.segments, None, None
         following = segments.after(number)
         while following is not None and later is None:
@@ -169,25 +217,7 @@ class Tailer(kernel.Tailer):
                 damage = damage or error
             if later is None:
                 following = segments.after(following)
-        if later is None:
-            if damage is not None:
-                self._tell(damage)
-            return False
-        self._use_at(later, _HEADER_BYTES, 0)
-        base = later.base_sequence
-        if damage is not None:
-            self._tell(CorruptionError(damage.path, damage.position, expected, damage.reason, base))
-        elif not segments.is_successor(later, number) and base != expected:
-            self._tell_missing(number + 1, later, expected)
-        return True
-
-    def _tell_missing(self, number: int, later: Segment, expected: int) -> None:
-        base = later.base_sequence
-        if number >= self._log.first_number():
-            reason = f"segment {number} is missing"
-            self._tell(CorruptionError(later.path, 0, expected, reason, base))
-        elif not self._jump:
-            raise SequenceGoneError(expected, base)
+        return later, damage
 
     def _tell(self, error: CorruptionError) -> None:
         """Raise what is wrong, or count it if the reader chose to skip."""
@@ -213,17 +243,43 @@ class Tailer(kernel.Tailer):
         end = log.segments.end(segment)
         if bank is None and log.segments.after(segment.number) is None:
             return end.position, None
-        return min(end.position, segment.file_bytes()), end.count
+        return min(end.position, segment.file_bytes()), end.messages
 
     def _to_first(self) -> None:
-        segments = self._log.segments
-        segments.refresh()
-        for number in segments.numbers():
-            segment = segments.readable(number)
-            if segment is not None:
-                self._use_at(segment, _HEADER_BYTES, 0)
-                return
-        self._leave()
+        """Stand at the first message there is; damage before it is told by the first read."""
+        self._log.segments.refresh()
+        first, problem = self._first()
+        if first is None or problem is not None:
+            self._leave()
+        else:
+            self._use_at(first, _HEADER_BYTES, 0)
+
+    def _enter_first(self) -> bool:
+        """Stand at the first message there is, and tell what is damaged or missing before it."""
+        first, problem = self._first()
+        if first is not None:
+            self._use_at(first, _HEADER_BYTES, 0)
+        elif self._told == 0:
+            return False
+        self._told = 0
+        if problem is not None:
+            self._tell(problem)
+        return first is not None
+
+    def _first(self) -> tuple[Segment | None, CorruptionError | None]:
+        """The first segment that can be read, and what is wrong with those that should be there."""
+        number = self._log.first_number()
+        first, damage = self._next_readable(number - 1)
+        if first is None:
+            return None, damage
+        sequence, base = 0 if number == 1 else None, first.base_sequence
+        if damage is not None:
+            path, position, reason = damage.path, damage.position, damage.reason
+            return first, CorruptionError(path, position, sequence, reason, base)
+        if first.number > number and first.header_word(_PREVIOUS_NUMBER) >= number:
+            reason = f"segment {number} is missing"
+            return first, CorruptionError(first.path, 0, sequence, reason, base)
+        return first, None
 
     def _to_end(self) -> None:
         segments = self._log.segments
@@ -238,41 +294,46 @@ class Tailer(kernel.Tailer):
             self._use_at(segment, *segments.end(segment))
 
     def _to_sequence(self, sequence: int) -> None:
-        first, following = self._log.first_sequence(), self._log.next_sequence()
         if sequence < 0:
             raise ValueError(f"a sequence is 0 or more, not {sequence}")
+        if self._seek_within(sequence):
+            return
+        following = self._log.next_sequence()
         if sequence > following:
             raise SequenceUnknownError(sequence, following)
-        if sequence < first:
-            if not self._jump:
-                raise SequenceGoneError(sequence, first)
-            self._to_first()
-            return
-        self._to_place(
+        if not self._to_place(
             lambda segment: segment.base_sequence <= sequence,
             lambda segment, limit, _count: segment.locate(sequence, limit),
-        )
+        ):
+            _, problem = self._first()
+            if problem is not None:
+                raise problem
+            first = self._log.first_sequence()
+            if sequence < first and not self._jump:
+                raise SequenceGoneError(sequence, first)
+            self._to_first()
 
     def _to_time(self, time_ns: int) -> None:
-        self._to_place(
-            lambda segment: segment.header_word(_BEGUN_AT) <= time_ns,
+        if not self._to_place(
+            lambda segment: segment.header_word(_BEGUN_AT) < time_ns,
             lambda segment, limit, count: segment.locate_time(time_ns, limit, count),
-        )
+        ):
+            self._to_first()
 
     def _to_place(
         self,
         holds: Callable[[Segment], bool],
         locate: Callable[[Segment, int, int], tuple[int, int]],
-    ) -> None:
-        """Find the last segment of which `holds` is true, and the place in it."""
+    ) -> bool:
+        """Stand at a place in the last segment of which `holds` is true; False if there is none."""
         bank = self._log.bank()
         number = self._log.segments.last_where(holds, NEVER if bank is None else bank.number)
         segment = None if number is None else self._log.segments.open(number)
         if segment is None:
-            self._to_first()
-            return
+            return False
         limit, count = self._limit(segment)
         if count is None:
             bank = self._log.bank()
-            count = self._log.segments.end(segment).count if bank is None else bank.messages
+            count = self._log.segments.end(segment).messages if bank is None else bank.messages
         self._use(segment, *locate(segment, limit, count), *self._limit(segment))
+        return True

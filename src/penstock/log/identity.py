@@ -1,0 +1,78 @@
+"""Who a queue is: read from metadata.json, made for a new queue, or found again in its segments."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from penstock.errors import CorruptionError, FormatVersionError, MetadataError
+from penstock.kernel import LAYOUT, Segment
+from penstock.log import directory
+from penstock.log import metadata as metadata_file
+from penstock.log.metadata import CHECKSUMS, Metadata, Settings
+from penstock.log.spare import read_header
+
+_logger = logging.getLogger("penstock.identity")
+
+
+def identify(root: Path, settings_of: Callable[[Settings | None], Settings]) -> Metadata:
+    """Read the queue's identity, make it for a new one, or mend a broken metadata.json."""
+    try:
+        metadata = metadata_file.read(root)
+        if metadata is not None:
+            return metadata
+        error = MetadataError(root / directory.METADATA, "it is missing")
+    except MetadataError as broken:
+        error = broken
+    if directory.list_segments(root):
+        metadata = find_again(root, settings_of, error)
+        _logger.warning("%s; it was made again from the segments", error)
+    else:
+        metadata = metadata_file.create(settings_of(None))
+    _keep_broken(root / directory.METADATA)
+    metadata_file.write(root, metadata)
+    directory.flush_folder(root.parent)
+    return metadata
+
+
+def _keep_broken(path: Path) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        path.rename(path.with_name(path.name + directory.BROKEN))
+
+
+def find_again(
+    root: Path, settings_of: Callable[[Settings | None], Settings], error: MetadataError
+) -> Metadata:
+    """Take the identity from the newest segment whose header is whole, or raise the error."""
+    listed = directory.list_segments(root)
+    for path in reversed(listed.values()):
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            Segment(path, fd, -1, writable=False)
+        except (OSError, CorruptionError, FormatVersionError):
+            continue
+        metadata = metadata_file.create(_settings_in(read_header(path), settings_of(None)))
+        id_at = LAYOUT["SEGMENT_QUEUE_ID_AT"]
+        queue_id = read_header(path)[id_at : id_at + 16]
+        return replace(metadata, queue_id=queue_id, first_number=min(listed))
+    raise error
+
+
+def _settings_in(header: bytes, others: Settings) -> Settings:
+    """What a segment was made with; the roll strategy stands in no segment."""
+
+    def number(name: str, size: int) -> int:
+        at = LAYOUT[name]
+        return int.from_bytes(header[at : at + size], "little")
+
+    kind = number("SEGMENT_CHECKSUM_AT", 4)
+    return replace(
+        others,
+        segment_bytes=number("SEGMENT_CAPACITY_AT", 8),
+        index_every=number("SEGMENT_INDEX_EVERY_AT", 8),
+        checksum=next(name for name, known in CHECKSUMS.items() if known == kind),
+    )

@@ -1,0 +1,137 @@
+"""A reader that may write nothing follows a log that other processes write."""
+
+import pytest
+
+import penstock
+from penstock import RollStrategy
+from tests.processes.children import naps_of, until
+
+pytestmark = pytest.mark.slow
+
+EARLIER_BOOT = "0123456789abcdef" * 2
+ROLL = RollStrategy.by_count(3)
+PAGE = [pytest.param("read_only", id="read_only"), pytest.param("writing", id="writing")]
+
+
+def hear_all(reader, count):
+    """Hear so many messages."""
+    return [reader.hear() for _ in range(count)]
+
+
+@pytest.mark.parametrize("access", PAGE)
+def test_a_reader_follows_a_living_writer_over_rolls(queue_path, play, access):
+    """It hears every message in order, from the first on."""
+    with penstock.open(queue_path, roll=ROLL) as queue:
+        queue.append(b"0")
+        reader = play("follow", queue_path, access, "start")
+        reader.expect("ready")
+        for number in range(1, 20):
+            queue.append(f"{number}".encode())
+
+        assert [f"{number}" for number in range(20)] == hear_all(reader, 20)
+
+
+def test_a_reader_follows_from_one_writer_to_the_next(queue_path, play):
+    """Writers come and go, and die, while it stays."""
+    with penstock.open(queue_path, roll=ROLL) as queue:
+        queue.append(b"first")
+    reader = play("follow", queue_path, "read_only", "start")
+    heard = [reader.hear(), reader.hear()]
+    for _ in range(2):
+        play("append_partly", queue_path, "counted", "killed").wait()
+        with penstock.open(queue_path) as queue:
+            queue.append(b"closed")
+        heard += hear_all(reader, 2)
+
+    assert ["ready", "first", "killed", "closed", "killed", "closed"] == heard
+
+
+def test_a_reader_that_came_before_the_first_writer_of_a_boot_sees_what_follows(queue_path, play):
+    """There is no control page of this boot when it opens; it goes by the files."""
+    earlier = play("append", queue_path, "earlier", 5, boot_id=EARLIER_BOOT)
+    earlier.expect("ready")
+    earlier.say("go")
+    earlier.wait()
+    reader = play("follow", queue_path, "read_only", "start")
+    reader.expect("ready")
+    heard = hear_all(reader, 5)
+    with penstock.open(queue_path, roll=ROLL) as queue:
+        for number in range(10):
+            queue.append(f"later {number}".encode())
+        heard += hear_all(reader, 10)
+
+    assert [f"earlier {n}" for n in range(5)] + [f"later {n}" for n in range(10)] == heard
+
+
+def test_a_reader_without_a_page_is_not_misled_by_a_roll_that_was_cut_short(queue_path, play):
+    """The next writer begins the same segment anew, and the reader stayed in the deleted one."""
+    earlier = play("append", queue_path, "earlier", 3, boot_id=EARLIER_BOOT)
+    earlier.expect("ready")
+    earlier.say("go")
+    earlier.wait()
+    reader = play("follow", queue_path, "read_only", "start")
+    reader.expect("ready")
+    heard = hear_all(reader, 3)
+    with penstock.open(queue_path, roll=ROLL) as queue:
+        queue.append_many([b"1", b"2", b"3"])
+        heard += hear_all(reader, 3)
+        play("die_in_roll", queue_path, "killed").wait()
+        naps = naps_of(reader.pid)
+        until(lambda: naps_of(reader.pid) > naps + 10, "looking several times")
+        queue.append(b"4")
+        heard += hear_all(reader, 1)
+
+    assert [f"earlier {n}" for n in range(3)] + ["1", "2", "3", "4"] == heard
+
+
+def test_following_without_a_control_page_ends_too(queue_path, play):
+    """The wait began anew each time it looked, and never ended."""
+    with penstock.open(queue_path) as queue:
+        queue.append(b"there")
+    (queue_path / ".control").unlink()
+    reader = play("follow", queue_path, "read_only", "start", 50)
+
+    assert ["ready", "there", "over"] == hear_all(reader, 3)
+
+
+def test_following_a_queue_without_a_segment_ends_too(queue_path, play):
+    """A reader that has no place yet waits as long as any other."""
+    with penstock.open(queue_path):
+        pass
+    for segment in queue_path.rglob("*.data"):
+        segment.unlink()
+    reader = play("follow", queue_path, "read_only", "start", 50)
+
+    assert ["ready", "over"] == hear_all(reader, 2)
+
+
+def test_a_reader_follows_onto_a_new_control_page(queue_path, play):
+    """After a failed flush the page is made anew, and the reader stayed with the old one."""
+    queue = penstock.open(queue_path)
+    queue.append(b"before")
+    reader = play("follow", queue_path, "read_only", "start")
+    reader.expect("ready")
+    heard = [reader.hear()]
+    queue._log.control.poison(5, "a flush failed")
+    queue.close()
+    with penstock.open(queue_path) as queue:
+        queue.append(b"after")
+        heard.append(reader.hear())
+
+    assert ["before", "after"] == heard
+
+
+def test_a_reader_writes_nothing(queue_path, play):
+    """Not one file is younger or another one after it has read all there is."""
+    with penstock.open(queue_path, roll=ROLL) as queue:
+        queue.append_many([b"1", b"2", b"3", b"4"])
+    files = {path: path.stat() for path in queue_path.rglob("*")}
+    reader = play("follow", queue_path, "read_only", "start", 1)
+    heard = hear_all(reader, 6)
+    reader.wait()
+    after = {path: path.stat() for path in queue_path.rglob("*")}
+
+    assert ["ready", "1", "2", "3", "4", "over"] == heard
+    assert {path: (s.st_mtime_ns, s.st_size, s.st_ino) for path, s in files.items()} == {
+        path: (s.st_mtime_ns, s.st_size, s.st_ino) for path, s in after.items()
+    }
