@@ -72,7 +72,7 @@ def _options() -> argparse.Namespace:
         metavar="NAME[,…]",
         help="of " + ", ".join(plan.PARTICIPANTS),
     )
-    add("--rounds", type=int, help="how often all is measured (5; quick: 2)")
+    add("--rounds", type=int, help="how often all is measured (4; quick: 2)")
     add(
         "--seconds",
         type=float,
@@ -90,7 +90,7 @@ def _options() -> argparse.Namespace:
     options = parser.parse_args()
     if options.participants is None:
         options.participants = QUICK_PARTICIPANTS if options.quick else plan.PARTICIPANTS
-    options.rounds = options.rounds or (2 if options.quick else 5)
+    options.rounds = options.rounds or (2 if options.quick else 4)
     return options
 
 

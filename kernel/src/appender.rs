@@ -106,7 +106,11 @@ impl Appender {
 
 fn payloads_of<'py>(payloads: &Bound<'py, PyAny>) -> PyResult<Vec<Payload<'py>>> {
     if let Ok(list) = payloads.cast::<PyList>() {
-        list.iter().map(|payload| Payload::of(&payload)).collect()
+        let mut all = Vec::with_capacity(list.len());
+        for payload in list.iter() {
+            all.push(Payload::of_owned(payload)?);
+        }
+        Ok(all)
     } else if is_one_payload(payloads) {
         Err(PyTypeError::new_err("append_many takes several payloads; use append for one"))
     } else {

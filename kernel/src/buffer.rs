@@ -55,6 +55,15 @@ impl<'py> Payload<'py> {
         Payload::named("a payload", object)
     }
 
+    /// As `of`, without a count of references that goes up and down again.
+    #[inline]
+    pub fn of_owned(object: Bound<'py, PyAny>) -> PyResult<Payload<'py>> {
+        match object.cast_into_exact::<PyBytes>() {
+            Ok(bytes) => Ok(Payload::Bytes(bytes)),
+            Err(error) => Payload::of(&error.into_inner()),
+        }
+    }
+
     /// The bytes of something else than a payload, which an error then calls so.
     #[inline]
     pub fn named(name: &str, object: &Bound<'py, PyAny>) -> PyResult<Payload<'py>> {
@@ -110,7 +119,7 @@ fn refusal(name: &str, object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     } else if PyMemoryView::from(object).is_ok() {
         PyTypeError::new_err(format!("{what} whose bytes stand together; copy others: bytes(view)"))
     } else if error.is_instance_of::<PyTypeError>(object.py()) {
-        PyTypeError::new_err(format!("{what}, not {:?}", object.get_type()))
+        PyTypeError::new_err(format!("{what}, not {}", object.get_type()))
     } else {
         error
     }

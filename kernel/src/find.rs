@@ -9,6 +9,10 @@ use crate::region::Region;
 /// a killed writer did not come to write are missing singly.
 const ENTRIES_TRIED_MAX: u64 = 64;
 
+/// So many frames ahead, if they are as long as this one, memory is asked for the head of the next:
+/// stepping over frames is all waiting for memory.
+const PREFETCHED_AHEAD: usize = 32;
+
 impl Region {
     /// Entry k of the index, if it is true: the frame it names is there and has that ordinal.
     pub fn index_entry(&self, k: u64, limit: usize) -> Option<usize> {
@@ -49,11 +53,16 @@ impl Region {
         limit: usize,
         stop: impl Fn(u64, &Head) -> bool,
     ) -> (usize, u64) {
+        if let Ok(Some(frame)) = peek(self.rest(position, limit)) {
+            (1..PREFETCHED_AHEAD).for_each(|n| self.map.prefetch(position + n * frame.bytes.len()));
+        }
         while position < limit {
             match peek(self.rest(position, limit)) {
                 Ok(Some(frame)) if stop(ordinal, &frame.head) => break,
                 Ok(Some(frame)) => {
-                    position += frame.bytes.len();
+                    let bytes = frame.bytes.len();
+                    self.map.prefetch(position + PREFETCHED_AHEAD * bytes);
+                    position += bytes;
                     ordinal += 1;
                 }
                 _ => {

@@ -8,9 +8,6 @@ use crate::region::Region;
 use std::io;
 use std::sync::atomic::Ordering::*;
 
-/// How long a waiter for a flush sleeps before it looks whether the one who flushes still lives.
-const WAIT_NS: u64 = 5_000_000;
-
 /// What came of trying to make everything durable that is published.
 pub enum Flushed {
     /// Everything that was published when it began is durable.
@@ -35,12 +32,13 @@ pub fn flush_active(control: &Control, region: &Region) -> Flushed {
     result
 }
 
-/// Flushes the active segment, or sleeps a while if somebody is at it. One who stands still is not
-/// waited for: two may flush at once, since the mark only rises.
+/// Flushes the active segment, or sleeps for a slice if somebody is at it. One who stands still is
+/// not waited for: two may flush at once, since the mark only rises.
 pub fn flush_or_wait(
     control: &Control,
     region: &Region,
     stall: &mut Stall,
+    slice_ns: u64,
     is_done: impl Fn() -> bool,
 ) -> Flushed {
     let word = control.u32_at(CONTROL_DURABLE_WAKE_AT);
@@ -50,7 +48,7 @@ pub fn flush_or_wait(
         return flushed;
     }
     let begun = os::monotonic_ns();
-    os::futex_wait(word, seen, WAIT_NS);
+    os::futex_wait(word, seen, slice_ns);
     let owner = control.lock_word(CONTROL_FLUSH_LOCK_AT).owner();
     if stall.look(owner, os::monotonic_ns() - begun) <= control.stall_ns {
         return Flushed::Busy;

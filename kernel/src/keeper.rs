@@ -3,9 +3,9 @@
 //! It allocates blocks and touches pages ahead of the appenders, and flushes in batches.
 
 use crate::control::Control;
-use crate::flush::{flush_active, Flushed};
+use crate::flush::{flush_or_wait, Flushed};
 use crate::layout::*;
-use crate::lock::Held;
+use crate::lock::{Held, Stall};
 use crate::mend::mend;
 use crate::os;
 use crate::region::Region;
@@ -54,6 +54,7 @@ struct Progress {
     retry_at: u64,
     flushed: usize,
     dirty_since: Option<u64>,
+    stall: Stall,
 }
 
 struct Loop<'a> {
@@ -164,13 +165,14 @@ impl Loop<'_> {
         if now < due && position - self.progress.flushed < self.schedule.bytes {
             return Ok(due);
         }
-        match flush_active(self.control, self.region) {
+        let (control, region) = (self.control, self.region);
+        match flush_or_wait(control, region, &mut self.progress.stall, BUSY_NS, || false) {
             Flushed::Done => {
                 self.progress.flushed = position;
                 self.progress.dirty_since = None;
                 Ok(u64::MAX)
             }
-            Flushed::Busy => Ok(now + BUSY_NS),
+            Flushed::Busy => Ok(now),
             Flushed::OlderFirst => Err("flush"),
             // The log is poisoned now: there is nothing left to flush, and appenders know.
             Flushed::Failed(_) => {

@@ -38,7 +38,13 @@ mod wake;
 mod writer;
 
 #[cfg(test)]
+mod bank_tests;
+#[cfg(test)]
+mod cursor_tests;
+#[cfg(test)]
 mod find_tests;
+#[cfg(test)]
+mod flush_tests;
 #[cfg(test)]
 mod frame_tests;
 #[cfg(test)]

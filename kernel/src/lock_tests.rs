@@ -1,7 +1,7 @@
 //! Claims about the lock word: one owner at a time, death frees it, and closing never doubles it.
 
 use crate::layout::*;
-use crate::lock::Held;
+use crate::lock::{Held, Stall};
 use crate::scratch::*;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 
@@ -104,4 +104,25 @@ fn closing_waits_for_the_thread_that_is_inside() {
         page.control.lock_word(AT).unlock();
     });
     assert_eq!(1, left.load(SeqCst));
+}
+
+#[test]
+fn only_the_time_that_one_owner_was_waited_for_counts() {
+    let mut stall = Stall::default();
+    assert_eq!(0, stall.look(3, 1000));
+    assert_eq!(1000, stall.look(3, 1000));
+    assert_eq!(3000, stall.look(3, 2000));
+    assert_eq!(0, stall.look(4, 2000));
+    assert_eq!(2000, stall.look(4, 2000));
+    assert_eq!(0, stall.look(0, 2000));
+    assert_eq!(0, stall.look(0, 2000));
+    assert_eq!(0, stall.look(4, 2000));
+}
+
+#[test]
+fn a_waiter_that_stood_still_itself_counts_one_step() {
+    const HOUR_NS: u64 = 3_600_000_000_000;
+    let mut stall = Stall::default();
+    stall.look(3, 1000);
+    assert!(stall.look(3, HOUR_NS) < HOUR_NS / 10_000);
 }

@@ -47,6 +47,7 @@ fn a_half_written_frame_is_zeroed_wherever_its_writer_died() {
     let whole = region.map.bytes(at, end).to_vec();
     for written in 0..whole.len() {
         restore(&page, &before, &[BANK_POSITION, BANK_NEXT_SEQUENCE]);
+        page.control.active().set(BANK_INTENT_END, end as u64);
         region.map.bytes_mut(at, end).fill(0);
         region.map.bytes_mut(at, at + written).copy_from_slice(&whole[..written]);
         // The first word is the one that is stored last.
@@ -54,6 +55,7 @@ fn a_half_written_frame_is_zeroed_wherever_its_writer_died() {
         mend(&page.control, &region);
         assert!(is_zeros(&region, at));
         assert_eq!((at, BASE + 1), place(&page));
+        assert_eq!(at as u64, page.control.active().get(BANK_INTENT_END));
     }
 }
 

@@ -6,6 +6,7 @@ use crate::frame::*;
 use crate::layout::*;
 use crate::os;
 use crate::region::Region;
+use std::ops::Range;
 use std::sync::atomic::{fence, Ordering::*};
 
 /// One message to put: its payload and its attributes, both already checked for size.
@@ -73,7 +74,7 @@ pub fn put(control: &Control, region: Option<&Region>, parts: &[Part<'_>]) -> Pu
     bank.set(BANK_INTENT_END, end as u64);
     // From here on a mender must know how far the bytes may be dirty.
     fence(Release);
-    let check = write_frames(region, next - region.base, parts, mark, position, timestamp);
+    let check = write_frames(region, next - region.base, parts, mark, position..end, timestamp);
     // They are published now. What the bank says of the last message follows, so that a writer that
     // dies before leaves it saying what is true of the message before.
     bank.word(BANK_LAST_CHECK).store(check, Release);
@@ -121,10 +122,11 @@ fn write_frames(
     first_ordinal: u64,
     parts: &[Part<'_>],
     mark: &[u8],
-    first_position: usize,
+    place: Range<usize>,
     timestamp: i64,
 ) -> u64 {
-    let mut position = first_position;
+    let mut position = place.start;
+    let mut rest = region.map.bytes_mut(place.start, place.end);
     let mut first_word = 0;
     let mut check = 0;
     // One division for all of them: it costs as much as the checksum of a short message.
@@ -136,22 +138,22 @@ fn write_frames(
         if index + 1 < parts.len() {
             head.flags = FLAG_MORE as u8;
         }
-        let end = position + head.frame_bytes();
-        let target = region.map.bytes_mut(position, end);
+        let (target, behind) = rest.split_at_mut(head.frame_bytes());
         let ordinal = first_ordinal + index as u64;
         let pieces = [part.attributes, own];
         check = encode(target, &head, pieces, part.payload, region.checksum, ordinal);
         if index == 0 {
             first_word = head.word();
         } else {
-            region.map.u64_at(position).store(head.word(), Relaxed);
+            write_u64(target, 0, head.word());
         }
         if ordinal == index_due {
             region.write_index_entry(ordinal, position);
             index_due += region.index_every;
         }
-        position = end;
+        position += head.frame_bytes();
+        rest = behind;
     }
-    region.map.u64_at(first_position).store(first_word, Release);
+    region.map.u64_at(place.start).store(first_word, Release);
     check
 }

@@ -22,6 +22,8 @@ use std::sync::Arc;
 
 /// From this many bytes on a copy lets other Python threads run.
 const DETACH_BYTES: usize = 64 << 10;
+/// How long a waiter for a flush sleeps before it looks whether the one who flushes still lives.
+const FLUSH_WAIT_NS: u64 = 5_000_000;
 
 #[pyclass(frozen, module = "penstock._kernel")]
 pub struct Writer {
@@ -158,7 +160,8 @@ impl Writer {
                 return Err(control.poison_error());
             }
             let is_done = || durable.load(Acquire) >= sequence;
-            let flushed = py.detach(|| flush_or_wait(control, &region, &mut stall, is_done));
+            let flushed =
+                py.detach(|| flush_or_wait(control, &region, &mut stall, FLUSH_WAIT_NS, is_done));
             match flushed {
                 Flushed::Done => {}
                 Flushed::Busy => self.check_waiting(py)?,

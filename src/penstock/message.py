@@ -33,8 +33,10 @@ def datetime_of(ns: int) -> datetime:
         return datetime.max.replace(tzinfo=timezone.utc)
 
 
-def ns_of(when: datetime) -> int:
+def ns_of(when: object) -> int:
     """Turn an aware datetime into nanoseconds since 1970."""
+    if not isinstance(when, datetime):
+        raise TypeError(f"a time is an aware datetime, not {when!r}")
     if when.tzinfo is None:
         raise ValueError(
             f"{when!r} has no time zone: pass an aware datetime, as in now(timezone.utc)"

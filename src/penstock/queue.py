@@ -156,7 +156,11 @@ class Queue(Appender):
         return self._log.durable_sequence()
 
     def appender(self) -> Appender:
-        """Make an object that can only append; share it among threads."""
+        """Make an object that can only append; share it among threads.
+
+        >>> queue.appender().append(b"again")
+        2
+        """
         return Appender(self._log.check_writable(), self._hold)
 
     def transaction(self) -> Transaction:
@@ -182,8 +186,8 @@ class Queue(Appender):
         `on_corrupt="skip"` counts damaged messages in `tailer.skipped` and goes on. When retention
         drops what a slow reader has yet to read, `on_gone="first"` goes on at the first there is.
 
-        >>> [message.sequence for message in queue.tailer(start=0)]
-        [0]
+        >>> [message.payload for message in queue.tailer(start=1)]
+        [b'world']
         """
         _one_of("on_corrupt", on_corrupt, ("raise", "skip"))
         _one_of("on_gone", on_gone, ("raise", "first"))
@@ -200,7 +204,7 @@ class Queue(Appender):
 
         >>> batch = queue.read_from(0)
         >>> len(batch.messages), batch.next_sequence
-        (1, 1)
+        (2, 2)
         """
         if operator.index(sequence) >= self.next_sequence:
             return ReadBatch([], sequence)
@@ -208,7 +212,12 @@ class Queue(Appender):
         return ReadBatch(messages, messages[-1].sequence + 1 if messages else sequence)
 
     def flush(self) -> None:
-        """Return when everything appended before the call, by any process, is durable."""
+        """Return when everything appended before the call, by any process, is durable.
+
+        >>> queue.flush()
+        >>> queue.durable_sequence
+        2
+        """
         self._log.flush()
 
     def compact(self, retention: RetentionPolicy | None = None) -> CompactResult:
@@ -231,7 +240,11 @@ class Queue(Appender):
         return verify_log(self._log, progress)
 
     def stats(self) -> QueueStats:
-        """Tell how the queue is now."""
+        """Tell how the queue is now.
+
+        >>> queue.stats().next_sequence
+        2
+        """
         log = self._log
         log.check_open()
         control = log.shared_control

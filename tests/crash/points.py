@@ -53,7 +53,7 @@ def module_of(called: Any) -> str:
 
 
 def killed_before(point: int, work: Callable[[], object]) -> bool:
-    """Run `work` in a process that is killed before its change of this number; False if it made less."""
+    """Run `work` in a process that is killed before its change of this number, if it makes that."""
 
     def watched() -> None:
         sys.setprofile(Points(point))

@@ -20,7 +20,7 @@ from tests.crash.processes import die, in_child, killed
 SEGMENT_BYTES = 64 << 10
 # No log here comes near as many messages, and no test goes on reading for ever.
 READS_MAX = 5000
-# What a segment and the four that may be without a durable name can have held of the least messages.
+# What a segment, and four more without a durable name, can have held of the least messages.
 LOST_MAX = 5 * (SEGMENT_BYTES // LAYOUT["FRAME_BYTES_MIN"])
 
 
@@ -129,9 +129,12 @@ class Found(NamedTuple):
     """What opening and reading logged."""
 
 
-def found_in(
-    root: Path, *, accident: Callable[[], object] | None = None, **options: Any
-) -> Found:
+def goes_on_beyond(found: Found, sequence: int) -> bool:
+    """Tell whether the next sequence is one that nothing before this can have had."""
+    return found.appended is not None and found.appended >= sequence + LOST_MAX
+
+
+def found_in(root: Path, *, accident: Callable[[], object] | None = None, **options: Any) -> Found:
     """Open a log, read all of it, append one message, and verify it.
 
     An accident happens while this handle has the queue open already.

@@ -1,6 +1,7 @@
 """States A to I of docs/durability.md: a process died, and the machine runs on."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -101,7 +102,7 @@ def test_state_a_who_only_reads_makes_nothing(queue_path):
 def test_state_a_a_queue_killed_while_it_is_made_is_made_by_the_next(tmp_path):
     """Whatever was there of it, the queue begins with message 0."""
     outcomes, point = [], 0
-    while killed_before(point, lambda: opened(tmp_path / str(point))):
+    while killed_before(point, partial(opened, tmp_path / str(point))):
         found = found_in(tmp_path / str(point))
         outcomes.append((found.sequences, found.appended, found.faults, found.warnings))
         point += 1
@@ -186,7 +187,12 @@ def test_state_e_a_published_atomic_append_counts_as_a_whole(queue_path, find, c
 
 def killed_while_rolling(root: Path, before: str) -> None:
     """Leave what a writer leaves that dies in a roll, before it makes the call of this name."""
-    log_with(root, then=lambda queue: (die_at(before), roll(queue)))
+
+    def roll_and_die(queue: penstock.Queue) -> None:
+        die_at(before)
+        roll(queue)
+
+    log_with(root, then=roll_and_die)
 
 
 def test_state_f_a_segment_that_was_sealed_is_followed_by_the_next(queue_path, find):

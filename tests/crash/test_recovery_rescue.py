@@ -1,5 +1,6 @@
 """State J of docs/durability.md: the log was poisoned, and everybody has closed it."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -84,7 +85,7 @@ def test_state_j_a_rescue_killed_at_any_point_is_done_by_the_next(tmp_path):
     while was_killed:
         root = tmp_path / str(point)
         poisoned(root)
-        was_killed = killed_before(point, lambda root=root: opened(root))  # type: ignore[misc]
+        was_killed = killed_before(point, partial(opened, root))
         found = found_in(root)
         outcomes.append((found.sequences, found.wrong, found.appended, found.faults))
         point += 1

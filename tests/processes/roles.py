@@ -73,6 +73,11 @@ def open_and_close(path: str, name: str, count: str) -> None:
     tell_json(given)
 
 
+def create(path: str, count: str) -> None:
+    """Make a queue that rolls after so many messages."""
+    penstock.open(path, roll=RollStrategy.by_count(int(count))).close()
+
+
 def open_first(path: str) -> None:
     """Open a queue that is not there yet, at the same time as others."""
     meet()
@@ -162,7 +167,7 @@ def put_back(control: Any, after: Bank) -> None:
     control.set_bank_word(LAYOUT["BANK_POSITION"], after.position)
 
 
-def roll_when_told(path: str, payload: str, count: str = "1") -> None:
+def roll_when_told(path: str, payload: str) -> None:
     """Append a message that makes the queue roll, and stand still in the middle of the roll."""
     begin = SpareMaker.begin
 
@@ -171,7 +176,7 @@ def roll_when_told(path: str, payload: str, count: str = "1") -> None:
         hear()
         return begin(*arguments)
 
-    with penstock.open(path, roll=RollStrategy.by_count(int(count))) as queue:
+    with penstock.open(path) as queue:
         SpareMaker.begin = begin_when_told  # type: ignore[method-assign, assignment]
         tell_json(queue.append(payload.encode()))
         hear()

@@ -63,3 +63,14 @@ def test_a_refused_open_keeps_nothing(queue_path, play):
     shared.wait()
     with penstock.open(queue_path, exclusive=True) as queue:
         assert 0 == queue.append(b"alone")
+
+
+def test_a_closed_handle_that_is_still_referred_to_holds_nothing(queue_path):
+    """Its mapping kept the file open that said that it lived, so nobody was ever the last."""
+    first = penstock.open(queue_path)
+    first.append(b"before")
+    first._log.control.poison(5, "a flush failed")
+    first.close()
+    with penstock.open(queue_path) as second:
+        assert second.stats().poisoned is None
+        assert 1 == second.append(b"after")

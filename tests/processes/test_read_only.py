@@ -9,7 +9,8 @@ from tests.processes.children import naps_of, until
 pytestmark = pytest.mark.slow
 
 EARLIER_BOOT = "0123456789abcdef" * 2
-ROLL = RollStrategy.by_count(3)
+COUNT = 3
+ROLL = RollStrategy.by_count(COUNT)
 PAGE = [pytest.param("read_only", id="read_only"), pytest.param("writing", id="writing")]
 
 
@@ -48,6 +49,7 @@ def test_a_reader_follows_from_one_writer_to_the_next(queue_path, play):
 
 def test_a_reader_that_came_before_the_first_writer_of_a_boot_sees_what_follows(queue_path, play):
     """There is no control page of this boot when it opens; it goes by the files."""
+    play("create", queue_path, COUNT).wait()
     earlier = play("append", queue_path, "earlier", 5, boot_id=EARLIER_BOOT)
     earlier.expect("ready")
     earlier.say("go")
@@ -55,7 +57,7 @@ def test_a_reader_that_came_before_the_first_writer_of_a_boot_sees_what_follows(
     reader = play("follow", queue_path, "read_only", "start")
     reader.expect("ready")
     heard = hear_all(reader, 5)
-    with penstock.open(queue_path, roll=ROLL) as queue:
+    with penstock.open(queue_path) as queue:
         for number in range(10):
             queue.append(f"later {number}".encode())
         heard += hear_all(reader, 10)
@@ -65,6 +67,7 @@ def test_a_reader_that_came_before_the_first_writer_of_a_boot_sees_what_follows(
 
 def test_a_reader_without_a_page_is_not_misled_by_a_roll_that_was_cut_short(queue_path, play):
     """The next writer begins the same segment anew, and the reader stayed in the deleted one."""
+    play("create", queue_path, COUNT).wait()
     earlier = play("append", queue_path, "earlier", 3, boot_id=EARLIER_BOOT)
     earlier.expect("ready")
     earlier.say("go")
@@ -72,7 +75,7 @@ def test_a_reader_without_a_page_is_not_misled_by_a_roll_that_was_cut_short(queu
     reader = play("follow", queue_path, "read_only", "start")
     reader.expect("ready")
     heard = hear_all(reader, 3)
-    with penstock.open(queue_path, roll=ROLL) as queue:
+    with penstock.open(queue_path) as queue:
         queue.append_many([b"1", b"2", b"3"])
         heard += hear_all(reader, 3)
         play("die_in_roll", queue_path, "killed").wait()

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 import penstock
+from penstock import RollStrategy
 from penstock.errors import WriterStalledError
 from tests.processes.children import HANG_SECONDS, state_of, until
 
@@ -20,16 +21,9 @@ def payloads(queue):
     return [message.payload for message in queue.tailer()]
 
 
-def let_append(child):
-    """Let a process begin its append."""
-    child.expect("ready")
-    child.say("go")
-    child.expect("appending")
-
-
 def test_a_stopped_writer_is_told_of_and_never_overridden(queue_path, play):
     """Its roll is ended by itself, and its message lands before those of who waited."""
-    with penstock.open(queue_path, stall=STALL) as queue:
+    with penstock.open(queue_path, stall=STALL, roll=RollStrategy.by_count(1)) as queue:
         queue.append(b"before")
         rolling = play("roll_when_told", queue_path, "rolled")
         rolling.expect("rolling")
@@ -56,11 +50,13 @@ def test_a_writer_stopped_in_the_middle_of_an_append_ends_it(queue_path, play):
     """Who waits goes on as soon as the stopped one does, without an error."""
     with penstock.open(queue_path) as queue:
         queue.append(b"before")
+        waiting = play("append_when_told", queue_path, "patient", 60_000)
+        waiting.expect("ready")
         within = play("stay_in_append", queue_path, "published", "slow")
         within.expect("within")
         within.stop()
-        waiting = play("append_when_told", queue_path, "patient", 60_000)
-        let_append(waiting)
+        waiting.say("go")
+        waiting.expect("appending")
         until(lambda: state_of(waiting.pid) == "S", "the wait")
         within.say("go on")
         within.go_on()
@@ -99,7 +95,9 @@ def test_a_stopped_flusher_does_not_stop_a_sync_append_for_ever(queue_path, play
         holding.stop()
         stall_ms = STALL // timedelta(milliseconds=1)
         sync = play("append_when_told", queue_path, "sync", stall_ms, "sync")
-        let_append(sync)
+        sync.expect("ready")
+        sync.say("go")
+        sync.expect("appending")
         heard = sync.hear_json()
 
     assert heard == 0 or "stall" in heard.lower()

@@ -68,7 +68,7 @@ def test_a_str_is_refused_with_the_way_out(queue, way):
 @pytest.mark.parametrize("way", WAYS)
 def test_bytes_with_gaps_between_them_are_refused(queue, way):
     """A strided view would have to be copied first, and that is the caller's to say."""
-    with pytest.raises((TypeError, BufferError), match="contiguous"):
+    with pytest.raises(TypeError, match="copy others: bytes"):
         append_last_by(queue, way, memoryview(b"abcdef")[::2])
 
     assert 0 == queue.next_sequence

@@ -1,6 +1,6 @@
 """Rolling: when the active segment is sealed and the next begun, and what the files look like."""
 
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 
 import pytest
 from hypothesis import given, settings
@@ -31,9 +31,9 @@ def put(queue, count, payload=b"x"):
         queue.append(payload)
 
 
-def clock_at(monkeypatch, *moment):
-    """Let the clock stand at a moment, in UTC."""
-    now = datetime(*moment, tzinfo=timezone.utc)
+def clock_at(monkeypatch, moment):
+    """Let the clock stand at a moment, said as in ISO 8601."""
+    now = datetime.fromisoformat(f"{moment}+00:00")
     monkeypatch.setattr("penstock.clock.now_ns", lambda: int(now.timestamp()) * 10**9)
 
 
@@ -206,10 +206,10 @@ def test_each_header_says_where_the_segment_before_ended(open_queue, queue_path)
 
 def test_segments_are_named_by_day_and_number(open_queue, queue_path, monkeypatch):
     """The day is that of UTC, and the number goes on over midnight."""
-    clock_at(monkeypatch, 2031, 12, 31, 23, 59)
+    clock_at(monkeypatch, "2031-12-31T23:59:00")
     queue = open_queue(roll=RollStrategy.by_count(1))
     put(queue, 2)
-    clock_at(monkeypatch, 2032, 1, 1)
+    clock_at(monkeypatch, "2032-01-01T00:00:00")
     put(queue, 2)
 
     assert [

@@ -153,8 +153,8 @@ def test_time_never_goes_back(open_queue, monkeypatch):
         ({}, TypeError, "seek takes either sequence= or time="),
         ({"sequence": 1, "time": FAR_OFF}, TypeError, "seek takes either sequence= or time="),
         ({"sequence": -1}, ValueError, "a sequence is 0 or more, not -1"),
-        ({"sequence": 1.5}, TypeError, "sequence"),
-        ({"sequence": "1"}, TypeError, "sequence"),
+        ({"sequence": 1.5}, TypeError, "integer"),
+        ({"sequence": "1"}, TypeError, "integer"),
         ({"time": 5}, TypeError, "datetime"),
         ({"time": "now"}, TypeError, "datetime"),
         ({"time": datetime(2026, 1, 1)}, ValueError, "has no time zone"),  # noqa: DTZ001

@@ -50,11 +50,15 @@ def test_nothing_is_appended_before_the_end(queue):
 
 def test_nothing_is_appended_when_the_block_raises(queue):
     """The caller's error comes through as it was."""
-    cause = LookupError("no")
-    together = queue.transaction()
-    together.append(b"1")
-    with pytest.raises(LookupError) as error, together:
-        raise cause
+    cause, together = LookupError("no"), queue.transaction()
+
+    def fail() -> None:
+        with together:
+            together.append(b"1")
+            raise cause
+
+    with pytest.raises(LookupError) as error:
+        fail()
 
     assert (cause, None, []) == (error.value, together.sequences, payloads(queue))
 
@@ -90,11 +94,19 @@ def test_a_transaction_can_grow_a_buffer_it_was_given(queue):
     assert [b"1", b"12"] == payloads(queue)
 
 
+def test_a_transaction_takes_nothing_before_it_is_entered(queue):
+    """What was added then might never be appended."""
+    with pytest.raises(RuntimeError, match="append inside a"):
+        queue.transaction().append(b"1")
+
+    assert [] == payloads(queue)
+
+
 def test_a_transaction_that_is_over_takes_no_more(queue):
     """What was added then would never be appended."""
     with queue.transaction() as together:
         together.append(b"1")
-    with pytest.raises(RuntimeError, match="this transaction is over: begin another"):
+    with pytest.raises(RuntimeError, match="append inside a"):
         together.append(b"2")
 
     assert [b"1"] == payloads(queue)
@@ -104,7 +116,7 @@ def test_a_transaction_that_failed_takes_no_more(queue):
     """What was added then would never be appended either."""
     with pytest.raises(LookupError), queue.transaction() as together:
         raise LookupError
-    with pytest.raises(RuntimeError, match="this transaction is over: begin another"):
+    with pytest.raises(RuntimeError, match="append inside a"):
         together.append(b"2")
 
     assert [] == payloads(queue)
@@ -159,8 +171,13 @@ def test_a_transaction_of_a_closed_queue_appends_nothing(open_queue):
     """It says so at its end."""
     queue = open_queue()
     together = queue.transaction()
-    together.append(b"1")
-    with pytest.raises(QueueClosedError), together:
-        queue.close()
+
+    def close_within() -> None:
+        with together:
+            together.append(b"1")
+            queue.close()
+
+    with pytest.raises(QueueClosedError):
+        close_within()
 
     assert (None, []) == (together.sequences, payloads(open_queue()))

@@ -171,6 +171,8 @@ def _join_or_recover(attached: Attached, lock: LockFile, stall_ns: int) -> None:
             return
         if control.poisoned() is not None:
             rescue(attached.root, attached.segments, control.load(_DURABLE))
+            # All that memory held is on the disk now, whatever the mark in the page says.
+            control.raise_durable(Bank(*control.bank()).next_sequence, 0)
     _recover(attached, lock, stall_ns, control, is_of_now=is_of_now)
     if alive is not None:
         alive.close()
@@ -193,6 +195,7 @@ def _is_true(control: Control, segments: Segments) -> bool:
     segment = segments.readable(bank.number)
     if (
         segment is None
+        or bank.position % LAYOUT["FRAME_ALIGNMENT"] != 0
         or bank.base_sequence != segment.base_sequence
         or bank.capacity != segment.capacity
         or bank.index_every != segment.index_every

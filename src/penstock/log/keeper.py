@@ -1,10 +1,11 @@
-"""The background thread of a writing handle: it works ahead of the appenders and tidies behind."""
+"""The background threads of a writing handle: one works ahead of the appenders, one tidies behind."""
 
 from __future__ import annotations
 
 import logging
 import os
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from penstock import kernel
@@ -19,12 +20,16 @@ _logger = logging.getLogger("penstock.keeper")
 _SEAL_BYTES = LAYOUT["SEAL_FRAME_BYTES"]
 _TIDIED = LAYOUT["CONTROL_TIDIED_NUMBER_AT"]
 _MAINTENANCE_LOCK = LAYOUT["CONTROL_MAINTENANCE_LOCK_AT"]
-# Duties that no append rings for are looked after this often.
-_DUTIES_EVERY_NS = 250_000_000
+# What nobody rings for is looked after this often.
+_EVERY_SECONDS = 0.25
 
 
 class Keeper:
-    """Runs until its log is closed; what goes wrong is logged, and appenders meet it themselves."""
+    """Two threads that run until their log is closed.
+
+    What goes wrong in them is logged; appenders meet it themselves. The one that works ahead never
+    waits for the disk, for then every append would meet fresh pages.
+    """
 
     def __init__(self, log: Log, flush_bytes: int, flush_interval_ns: int) -> None:
         self._log = log
@@ -32,34 +37,43 @@ class Keeper:
         self._flush_interval_ns = flush_interval_ns
         self._ahead: kernel.Keeper | None = None
         self._ahead_of: Segment | None = None
-        self._thread = threading.Thread(target=self._run, name="penstock-keeper", daemon=True)
+        self._left: Segment | None = None
+        self._bell = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._run, args=(work,), name=f"penstock-{name}", daemon=True)
+            for name, work in (("ahead", self._work_ahead), ("behind", self._tidy_behind))
+        ]
 
     def start(self) -> None:
         """Begin to work."""
-        self._thread.start()
+        for thread in self._threads:
+            thread.start()
 
     @property
     def is_this_thread(self) -> bool:
-        """Whether the caller is the keeper itself, as when it collects garbage."""
-        return self._thread is threading.current_thread()
+        """Whether the caller is a keeper itself, as when it collects garbage."""
+        return threading.current_thread() in self._threads
 
-    def join(self) -> None:
-        """Wait until the thread has noticed that the log is closed."""
-        self._thread.join()
+    def stop(self) -> None:
+        """Wait until the threads have noticed that the log is closed."""
+        self._bell.set()
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join()
 
-    def _run(self) -> None:
+    def _run(self, work: Callable[[], None]) -> None:
         log = self._log
         while not log.is_closed:
             try:
-                self._work()
+                work()
             except Exception as error:  # noqa: BLE001, PERF203 - without it no batch would be flushed.
                 # A full disk or a poisoned log is told to whoever appends.
                 if not log.is_closed:
                     _logger.warning("%s: %s", type(error).__name__, error)
-                    log.rest(_DUTIES_EVERY_NS)
+                    self._bell.wait(_EVERY_SECONDS)
         log.leave_as_keeper()
 
-    def _work(self) -> None:
+    def _work_ahead(self) -> None:
         log = self._log
         segment = log.host.active
         assert segment is not None
@@ -69,42 +83,44 @@ class Keeper:
             self._ahead = kernel.Keeper(
                 log.writer, segment, self._flush_bytes, self._flush_interval_ns
             )
-        reason = self._ahead.run(_DUTIES_EVERY_NS)
-        if reason == "closed":
-            return
+        reason = self._ahead.run(int(_EVERY_SECONDS * 1e9))
         if reason == "rolled":
+            # Blocks may have been allocated in it just when another process sealed and cut it.
+            self._left = segment
             log.host.attach_active()
-        if reason == "flush":
+            self._bell.set()
+        elif reason == "flush":
             log.durability.flush_all()
-        self._see_to_duties(segment)
 
-    def _see_to_duties(self, seen: Segment) -> None:
+    def _tidy_behind(self) -> None:
         log = self._log
-        log.control.try_locked(_MAINTENANCE_LOCK, lambda _mend: self._duties_locked(seen))
+        log.control.try_locked(_MAINTENANCE_LOCK, lambda _mend: self._tidy_locked())
         log.durability.flush_sealed()
+        self._bell.wait(_EVERY_SECONDS)
+        self._bell.clear()
 
-    def _duties_locked(self, seen: Segment) -> None:
+    def _tidy_locked(self) -> None:
         log = self._log
         bank = log.host.bank()
-        if bank.next_sequence > bank.base_sequence:
-            log.spares.keep_ready(log.settings.segment_bytes)
-        # Blocks may have been allocated in a segment that was sealed in that moment.
-        if seen.number < bank.number:
-            self._tidy(seen)
+        if bank.messages:
+            log.spares.keep_ready(log.settings.segment_bytes, bank.allocated)
+        left, self._left = self._left, None
+        if left is not None and left.number < bank.number:
+            self._cut(left)
         tidied = log.control.load(_TIDIED)
         for number in range(max(tidied + 1, log.metadata.first_number), bank.number):
             segment = log.segments.readable(number)
             if segment is not None:
-                self._tidy(segment)
+                self._cut(segment)
+                if rebuild_if_wrong(segment, log.segments.end(segment)):
+                    log.segments.reopen(number)
             log.control.store(_TIDIED, number)
         if log.retention is not None:
             log.compact_locked()
 
-    def _tidy(self, segment: Segment) -> None:
-        """Give back what a sealed segment does not use, and see that its index is whole."""
+    def _cut(self, segment: Segment) -> None:
+        """Give back what a sealed segment does not use."""
         end = self._log.segments.end(segment)
         whole = end.position + _SEAL_BYTES
         if segment.word_at(end.position) and segment.file_bytes() > whole:
             os.truncate(segment.path, whole)
-        if rebuild_if_wrong(segment, end):
-            self._log.segments.reopen(segment.number)

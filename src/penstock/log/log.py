@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import threading
-import time
 import weakref
 from pathlib import Path
 
 from penstock import clock, kernel
 from penstock.errors import (
     ControlLostError,
+    MetadataError,
     PenstockError,
     QueueBusyError,
     QueueClosedError,
@@ -110,7 +111,9 @@ class Log:
 
     def first_number(self) -> int:
         """The oldest segment that retention has left, as the disk says it now."""
-        return (metadata_file.read(self.root) or self.metadata).first_number
+        with contextlib.suppress(MetadataError):
+            return (metadata_file.read(self.root) or self.metadata).first_number
+        return self.metadata.first_number
 
     def first_sequence(self) -> int:
         """The oldest message that is still there."""
@@ -160,12 +163,6 @@ class Log:
         assert self.host.active is not None
         writer.flush(self.host.active)
 
-    def rest(self, duration_ns: int) -> None:
-        """Let the keeper wait a moment, but not longer than the log is open."""
-        until = time.monotonic_ns() + duration_ns
-        while not self.is_closed and time.monotonic_ns() < until:
-            time.sleep(0.01)
-
     def forked(self) -> None:
         """In the child: nobody but this thread is left, whatever lock another one held."""
         self._guard = threading.RLock()
@@ -179,13 +176,14 @@ class Log:
             if self._pid == os.getpid():
                 return
             lock = LockFile(self.root, read_only=False)
-            alive = AliveFile(self.root)
-            if not lock.join(exclusive=self._exclusive):
-                raise QueueBusyError(self.root, tuple(self.control.pids()))
-            if alive.inode != self.control.load(_INODE):
-                raise ControlLostError(alive.path, ())
-            alive.join()
-            self.control.claim_slot(lock.fd, os.getpid())
+            with lock.gate():
+                if not lock.join(exclusive=self._exclusive):
+                    raise QueueBusyError(self.root, tuple(self.control.pids()))
+                alive = AliveFile(self.root)
+                if alive.inode != self.control.load(_INODE):
+                    raise ControlLostError(alive.path, ())
+                alive.join()
+                self.control.claim_slot(lock.fd, os.getpid())
             self._attached.lock, self._attached.alive = lock, alive
             self._pid = os.getpid()
             self._start_keeper()
@@ -251,12 +249,16 @@ class Log:
             self._left_to_keeper = True
             return
         if keeper is not None:
-            keeper.join()
+            keeper.stop()
         self._let_go(is_ours=is_ours)
 
     def leave_as_keeper(self) -> None:
-        """Called by the keeper at its end; it lets go itself only if nobody waits for it."""
-        if self._left_to_keeper:
+        """Called by each keeper at its end; one of them lets go if nobody waits for it."""
+        with self._guard:
+            left, self._left_to_keeper = self._left_to_keeper, False
+        if left:
+            assert self._keeper is not None
+            self._keeper.stop()
             self._let_go(is_ours=True)
 
     def _let_go(self, *, is_ours: bool) -> None:

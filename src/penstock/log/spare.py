@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import mmap
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,6 +31,9 @@ _SALT_AT = LAYOUT["SEGMENT_SALT_AT"]
 _BEGUN_AT = LAYOUT["SEGMENT_NUMBER_AT"]
 # An empty queue takes little disk; the blocks behind these are allocated ahead of the appenders.
 FIRST_BYTES = 1 << 20
+# The spare of a busy queue has blocks and pages for the time until the keeper is ahead again.
+_READY_BYTES_MAX = 32 << 20
+_MADV_POPULATE_WRITE = 23
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
@@ -64,11 +68,13 @@ class SpareMaker:
         self._index_every = index_every
         self._path = root / directory.SPARE
 
-    def keep_ready(self, capacity: int) -> None:
-        """Have a spare of this capacity at hand."""
+    def keep_ready(self, capacity: int, like_bytes: int) -> None:
+        """Have a spare of this capacity at hand, with blocks as the active segment has them."""
         if self._usable(self._path, capacity):
             return
-        made = self._make(capacity, directory.SPARE + directory.MAKING)
+        first_bytes = min(max(like_bytes, FIRST_BYTES), _READY_BYTES_MAX)
+        made = self._make(capacity, directory.SPARE + directory.MAKING, first_bytes)
+        _touch(made)
         made.replace(self._path)
 
     def take(self, capacity: int) -> Path:
@@ -101,7 +107,7 @@ class SpareMaker:
         except (FileNotFoundError, CorruptionError):
             return False
 
-    def _make(self, capacity: int, name: str) -> Path:
+    def _make(self, capacity: int, name: str, first_bytes: int = FIRST_BYTES) -> Path:
         path = self.root / name
         path.unlink(missing_ok=True)
         header = prepared_header(
@@ -113,7 +119,7 @@ class SpareMaker:
             clock.now_ns(),
             clock.boot_id(),
         )
-        first_bytes = min(capacity, FIRST_BYTES)
+        first_bytes = min(capacity, first_bytes)
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         with disk_errors(self.root, first_bytes):
             fd = os.open(path, flags, directory.FILE_MODE)
@@ -168,6 +174,14 @@ class SpareMaker:
         with contextlib.suppress(OSError):
             directory.write_all(fd, header, 0)
         return fd
+
+
+def _touch(path: Path) -> None:
+    """Bring the pages of a file into memory, so that the first appends after a roll find them."""
+    with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as pages:
+        # Advice that this system does not know changes nothing.
+        with contextlib.suppress(OSError):
+            pages.madvise(_MADV_POPULATE_WRITE)
 
 
 def read_header(path: Path) -> bytes:

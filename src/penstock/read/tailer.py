@@ -48,9 +48,9 @@ class Tailer(kernel.Tailer):
     CorruptionError once, and the next read goes on behind it.
     """
 
-    def __new__(cls, log: Log, *_: object, **__: object) -> Self:
+    def __new__(cls, log: Log, _owner: object, *, skip: bool, jump: bool) -> Self:  # noqa: ARG004
         """Make the kernel's part."""
-        return super().__new__(cls, log.shared_control, False)
+        return super().__new__(cls, log.shared_control, skip)
 
     def __init__(self, log: Log, owner: object, *, skip: bool, jump: bool) -> None:
         self._log = log
@@ -64,10 +64,13 @@ class Tailer(kernel.Tailer):
     def seek(self, *, sequence: int | None = None, time: datetime | None = None) -> None:
         """Move to a sequence, or to the first message at a time or after.
 
-        >>> tailer.seek(sequence=500)  # doctest: +SKIP
+        >>> tailer.seek(sequence=1)
+        >>> tailer.read()
+        <Message 1: b'world' (5 bytes)>
         """
         if (sequence is None) == (time is None):
             raise TypeError("seek takes either sequence= or time=")
+        self._log.check_open()
         if sequence is not None:
             self._to_sequence(operator.index(sequence))
         elif time is not None:
@@ -89,7 +92,11 @@ class Tailer(kernel.Tailer):
             )
 
     def follow(self, timeout: timedelta | None = None) -> Iterator[Message]:
-        """Read what is there and wait for more; end when nothing came for `timeout`."""
+        """Read what is there and wait for more; end when nothing came for `timeout`.
+
+        >>> [message.payload for message in tailer.follow(timeout=timedelta(0))]
+        [b'hello', b'world']
+        """
         timeout_ns = NEVER if timeout is None else duration_ns("timeout", timeout)
         until = time.monotonic_ns() + timeout_ns
         while True:
@@ -122,6 +129,9 @@ class Tailer(kernel.Tailer):
         """Gather messages into one Arrow batch of about `bytes_max` payload bytes, or None.
 
         The columns are partition, sequence, timestamp, key, headers, priority and payload.
+
+        >>> tailer.read_arrow(columns=["sequence", "payload"]).num_rows
+        2
         """
         batch = self._read_columns(bytes_max, list(columns), 0)
         if batch is None:

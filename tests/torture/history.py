@@ -1,0 +1,191 @@
+"""The checker: what producers say they appended, held against what is found in the log.
+
+It decides only, so that it can be tested itself; a history is checked in O(n log n).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal, NamedTuple
+
+NEVER_NS = 1 << 63
+# Of each kind so many are told; the first one is what matters.
+TOLD_MAX = 5
+
+Outcome = Literal["ok", "failed", "unknown"]
+
+
+class Call(NamedTuple):
+    """One append of one producer: `count` messages that are all there or none."""
+
+    producer: int
+    first: int
+    """The producer's number for the first of its messages; the others follow."""
+    count: int
+    began_ns: int
+    outcome: Outcome
+    sequence: int = -1
+    """What the append returned for its first message, if it did."""
+    ended_ns: int = NEVER_NS
+
+
+class Found(NamedTuple):
+    """One message of the log; a payload that is not as any producer made it has producer -1."""
+
+    sequence: int
+    producer: int
+    number: int
+    timestamp_ns: int = 0
+
+
+class History(NamedTuple):
+    """All that is known of one log."""
+
+    calls: Sequence[Call]
+    found: Sequence[Found]
+    gaps: Sequence[range] = ()
+    """The sequences that the headers of segments declare as never used."""
+
+
+def violations(history: History) -> list[str]:
+    """List what breaks a promise; empty when all are kept."""
+    checks = (
+        told_intact(history),
+        told_dense(history),
+        told_called(history),
+        told_once(history),
+        told_by_outcome(history),
+        told_in_producers_order(history),
+        told_in_real_time(history),
+        told_in_time(history),
+    )
+    return [fault for check in checks for fault in itertools.islice(check, TOLD_MAX)]
+
+
+def told_intact(history: History) -> Iterator[str]:
+    """Every byte is as its producer made it."""
+    for message in history.found:
+        if message.producer < 0:
+            yield f"altered: message {message.sequence} is not what any producer appended"
+
+
+def told_dense(history: History) -> Iterator[str]:
+    """Sequences begin at 0, none is used twice, and none is missing but in a declared gap."""
+    begins = {gap.start: gap.stop for gap in history.gaps}
+    expected = 0
+    for message in history.found:
+        while expected != message.sequence and expected in begins:
+            expected = begins[expected]
+        if message.sequence < expected:
+            yield f"sequence {message.sequence} comes again, or out of order"
+        elif message.sequence > expected:
+            yield f"sequences {expected} to {message.sequence - 1} are missing"
+        expected = message.sequence + 1
+
+
+def told_called(history: History) -> Iterator[str]:
+    """There is nothing that nobody appended."""
+    numbers = Counter[int]()
+    for call in history.calls:
+        numbers[call.producer] = max(numbers[call.producer], call.first + call.count)
+    for message in history.found:
+        if message.producer >= 0 and message.number >= numbers[message.producer]:
+            yield f"nobody called: message {message.sequence} is {name_of(message)}"
+
+
+def told_once(history: History) -> Iterator[str]:
+    """No message is there twice."""
+    seen = dict[tuple[int, int], int]()
+    for message in history.found:
+        if message.producer < 0:
+            continue
+        key = (message.producer, message.number)
+        if key in seen:
+            yield f"doubled: {name_of(message)} is {seen[key]} and {message.sequence}"
+        seen[key] = message.sequence
+
+
+def told_by_outcome(history: History) -> Iterator[str]:
+    """What was told as appended is there, what failed is not, and each call is there whole."""
+    sequences = {(message.producer, message.number): message.sequence for message in history.found}
+    for call in history.calls:
+        numbers = range(call.first, call.first + call.count)
+        at = [sequences.get((call.producer, number)) for number in numbers]
+        there = [sequence for sequence in at if sequence is not None]
+        who = f"producer {call.producer}, messages {call.first} to {numbers[-1]}"
+        if call.outcome == "ok":
+            if len(there) < call.count:
+                yield f"lost: {who} were appended as {call.sequence}, {len(there)} are there"
+            elif at != list(range(call.sequence, call.sequence + call.count)):
+                yield f"misplaced: {who} were told {call.sequence}, and are at {at}"
+        elif there and call.outcome == "failed":
+            yield f"refused but there: {who} are at {there}"
+        elif there and there != list(range(there[0], there[0] + call.count)):
+            yield f"torn: of {who}, which are one append, only {there} are there, or apart"
+
+
+def told_in_producers_order(history: History) -> Iterator[str]:
+    """What one producer appends is in the log in the order in which it did."""
+    last = dict[int, int]()
+    for message in history.found:
+        if message.number < last.get(message.producer, -1) and message.producer >= 0:
+            yield f"out of order: {name_of(message)} is behind {last[message.producer]}"
+        last[message.producer] = message.number
+
+
+def told_in_real_time(history: History) -> Iterator[str]:
+    """An append that was over before another began has the lower sequence."""
+    calls = {(call.producer, call.first): call for call in history.calls}
+    earliest, earliest_of = NEVER_NS, None
+    for message in reversed(history.found):
+        call = calls.get((message.producer, message.number))
+        if call is None:
+            continue
+        if earliest < call.began_ns:
+            yield (
+                f"against time: {name_of(message)}, message {message.sequence}, began "
+                f"{call.began_ns - earliest} ns after {earliest_of} behind it was appended"
+            )
+        if call.ended_ns < earliest and call.outcome == "ok":
+            earliest, earliest_of = call.ended_ns, f"message {message.sequence}"
+
+
+def told_in_time(history: History) -> Iterator[str]:
+    """Timestamps in a log never go back."""
+    for before, message in itertools.pairwise(history.found):
+        if message.timestamp_ns < before.timestamp_ns:
+            yield f"the timestamp of message {message.sequence} is before the one of its predecessor"
+
+
+def told_by_reader(found: Sequence[Found], heard: Sequence[Found], who: str) -> Iterator[str]:
+    """What a reader heard is a stretch of what is there, without a message too many or too few."""
+    if not heard:
+        return
+    at = {message.sequence: index for index, message in enumerate(found)}
+    begin = at.get(heard[0].sequence)
+    if begin is None:
+        yield f"{who} heard message {heard[0].sequence}, which is not there"
+        return
+    for told, message in itertools.zip_longest(heard, found[begin : begin + len(heard)]):
+        if told is None or message is None or told[:3] != message[:3]:
+            yield f"{who} heard {told}, and there is {message}"
+            return
+
+
+def longest_ms(calls: Iterable[Call], stops: Sequence[tuple[int, int]]) -> float:
+    """Tell the longest call that no stopped process can be blamed for."""
+    longest = 0
+    for call in calls:
+        took = call.ended_ns - call.began_ns
+        if call.outcome == "ok" and took > longest:
+            blamed = any(began < call.ended_ns and call.began_ns < over for began, over in stops)
+            if not blamed:
+                longest = took
+    return longest / 1e6
+
+
+def name_of(message: Found) -> str:
+    """Say which message it is for its producer."""
+    return f"message {message.number} of producer {message.producer}"
