@@ -4,9 +4,13 @@ use crate::control::Control;
 use crate::layout::*;
 use crate::map::Map;
 use std::sync::atomic::{AtomicU64, Ordering::*};
+use std::time::Duration;
 
-/// How often a bank is read again when an append is under way each time.
+/// How often a bank is read again before a nap when an append is under way each time, and how often
+/// and how long one naps: an appender that has lost its processor is back in a few milliseconds.
 const READ_AGAIN_MAX: usize = 64;
+const NAPS_MAX: usize = 100;
+pub const NAP: Duration = Duration::from_micros(200);
 
 /// The words of a bank, in the order of the layout.
 pub const BANK_WORDS: usize = BANK_FIRST_TIMESTAMP / 8 + 1;
@@ -74,26 +78,40 @@ impl Control {
         self.word_of(number, BANK_ALLOCATED)
     }
 
-    /// The active bank's words, all of one segment and as one append left them. An append that
-    /// takes longer than anybody would wait for is stopped or large, and has hardly been stopped
-    /// between the two stores that a reader must see both or neither of.
-    pub fn bank_words(&self) -> Vec<u64> {
-        let mut again = READ_AGAIN_MAX;
+    /// The active bank's words, all of one segment, and whether no append was under way: only then
+    /// do position and next sequence belong together.
+    pub fn bank_words(&self) -> ([u64; BANK_WORDS], bool) {
         loop {
             let bank = self.active();
             let intent = bank.word(BANK_INTENT_END).load(Acquire);
             let words: [u64; BANK_WORDS] =
                 std::array::from_fn(|index| bank.word(index * 8).load(Acquire));
-            // The position is read first of what an append stores behind its intent, so that
-            // nothing else can be older; and none is newer if the next intent is not there yet.
+            // The position is read before all else that an append stores behind its intent, so that
+            // nothing can be older; nothing is newer if the next intent is not there yet.
             let is_quiet = bank.word(BANK_INTENT_END).load(Acquire) == intent
                 && intent <= words[BANK_POSITION / 8];
-            let is_active = bank.number() == words[0] && self.active().at == bank.at;
-            if is_active && (is_quiet || again == 0) {
-                return words.to_vec();
+            if bank.number() == words[0] && self.active().at == bank.at {
+                return (words, is_quiet);
             }
-            again = again.saturating_sub(1);
-            std::thread::yield_now();
+        }
+    }
+
+    /// The active bank's words as an append left them; as they are, if one is under way for too
+    /// long. It is large or stopped then, and hardly between the two stores that belong together.
+    pub fn settled_words(&self, nap: impl Fn()) -> [u64; BANK_WORDS] {
+        let mut naps = 0;
+        loop {
+            for _ in 0..READ_AGAIN_MAX {
+                if let (words, true) = self.bank_words() {
+                    return words;
+                }
+                std::hint::spin_loop();
+            }
+            if naps == NAPS_MAX {
+                return self.bank_words().0;
+            }
+            nap();
+            naps += 1;
         }
     }
 

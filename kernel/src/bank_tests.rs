@@ -18,7 +18,7 @@ fn position_and_next_sequence_are_of_one_moment() {
             is_over.store(true, SeqCst);
         });
         while !is_over.load(SeqCst) {
-            let words = page.control.bank_words();
+            let words = page.control.settled_words(std::thread::yield_now);
             let appended = words[BANK_NEXT_SEQUENCE / 8] - BASE;
             let position = SEGMENT_HEADER_BYTES as u64 + appended * FRAME;
             assert_eq!(position, words[BANK_POSITION / 8]);
@@ -30,7 +30,9 @@ fn position_and_next_sequence_are_of_one_moment() {
 fn an_append_that_is_stopped_keeps_no_reader_waiting() {
     let (page, region) = (begun_page(), region());
     append(&page, &region, &[b"one"]);
-    let words = page.control.bank_words();
+    let (words, is_quiet) = page.control.bank_words();
+    assert!(is_quiet);
     page.control.active().set(BANK_INTENT_END, CAPACITY as u64);
-    assert_eq!(words[BANK_POSITION / 8], page.control.bank_words()[BANK_POSITION / 8]);
+    let settled = page.control.settled_words(|| {});
+    assert_eq!(words[BANK_POSITION / 8], settled[BANK_POSITION / 8]);
 }

@@ -1,5 +1,6 @@
 //! class Control: the pages that processes share; lock words, banks, the durable mark, poison.
 
+use crate::bank::NAP;
 use crate::errors::*;
 use crate::frame::read_u32;
 use crate::layout::*;
@@ -280,9 +281,9 @@ impl Control {
         }
     }
 
-    /// The active bank's words in the order of the layout.
-    fn bank(&self) -> Vec<u64> {
-        self.bank_words()
+    /// The active bank's words in the order of the layout, as one append left them.
+    fn bank(&self, py: Python<'_>) -> Vec<u64> {
+        self.settled_words(|| py.detach(|| std::thread::sleep(NAP))).to_vec()
     }
 
     /// Changes one word of the active bank, under the append lock.

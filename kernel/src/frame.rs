@@ -235,23 +235,6 @@ pub fn push_attribute(attributes: &mut Vec<u8>, tag: usize, value: &[u8]) {
     attributes.extend_from_slice(value);
 }
 
-/// Writes a payload and zeros behind it. The checksum reads it word by word right afterwards, and
-/// the processor hands it a word at once if one store has written all of it; it would else have to
-/// wait until memory had the line.
-#[inline]
-fn put_padded(target: &mut [u8], payload: &[u8]) {
-    let words = payload.len() & !7;
-    let odd = payload.len() - words;
-    if odd != 0 && words != 0 && target.len() == words + 8 {
-        target[..words].copy_from_slice(&payload[..words]);
-        let last = read_u64(payload, payload.len() - 8);
-        write_u64(target, words, last >> (64 - 8 * odd));
-    } else {
-        target[..payload.len()].copy_from_slice(payload);
-        target[payload.len()..].fill(0);
-    }
-}
-
 /// Writes a whole frame but its first word into `target`, which is exactly `head.frame_bytes()`
 /// long, and returns its check. The attributes come in two pieces: the caller's and the log's own.
 #[inline]
@@ -269,8 +252,10 @@ pub fn encode(
         target[at..at + piece.len()].copy_from_slice(piece);
         at += piece.len();
     }
+    let length = head.length as usize;
+    target[at..length].copy_from_slice(payload);
     let check_at = target.len() - FRAME_CHECK_BYTES;
-    put_padded(&mut target[at..check_at], payload);
+    target[length..check_at].fill(0);
     let check = checksum.check(head.word(), &target[8..check_at], ordinal);
     write_u64(target, check_at, check);
     check

@@ -22,8 +22,6 @@ pub fn mend(control: &Control, region: &Region) {
         if intent > position {
             region.map.bytes_mut(position, intent).fill(0);
         }
-        // Who reads the bank knows by this that no append is under way.
-        bank.word(BANK_INTENT_END).store(position as u64, Release);
     } else if let Some(end) = published(region, position, bank.get(BANK_NEXT_SEQUENCE), limit) {
         bank.set(BANK_LAST_CHECK, end.check);
         bank.set(BANK_LAST_TIMESTAMP, end.timestamp as u64);
@@ -33,6 +31,8 @@ pub fn mend(control: &Control, region: &Region) {
         bank.word(BANK_NEXT_SEQUENCE).store(region.sequence_of(end.ordinal), Release);
         bank.word(BANK_POSITION).store(end.position as u64, Release);
     }
+    // Who reads the bank knows by this that no append is under way any more.
+    bank.word(BANK_INTENT_END).store(bank.get(BANK_POSITION), Release);
 }
 
 /// The end of what a dead writer published here. None for a seal, and for damage: nothing is

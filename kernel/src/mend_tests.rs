@@ -9,7 +9,7 @@ use crate::scratch::*;
 
 /// The bank's words that an append changes, as they are now.
 fn words_of(page: &Page) -> Vec<u64> {
-    page.control.bank_words()
+    page.control.bank_words().0.to_vec()
 }
 
 /// Puts words of the bank back as they were before an append.

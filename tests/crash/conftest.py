@@ -1,25 +1,11 @@
 """What tests of crashes may ask for."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from penstock import clock
 from tests.crash.editing import Page
 from tests.crash.states import active, log_with, sealed
-
-
-@pytest.fixture
-def reboot(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Start the machine anew: what processes shared in memory counts no more."""
-    boots = iter(range(1, 100))
-
-    def start() -> None:
-        boot_id = b"boot of number%2d" % next(boots)
-        monkeypatch.setattr(clock, "boot_id", lambda: boot_id)
-
-    return start
 
 
 @pytest.fixture(params=["closed", "killed"])

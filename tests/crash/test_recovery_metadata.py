@@ -1,6 +1,7 @@
 """States U to W of docs/durability.md: an index, the metadata or a version is not as it was."""
 
 import json
+import zlib
 from pathlib import Path
 
 import pytest
@@ -68,14 +69,17 @@ def test_state_u_a_wrong_index_is_told_by_verifying(queue_path, damage):
 
 
 class Changed:
-    """Replaces some facts of the metadata."""
+    """Replaces some facts of the metadata, as somebody would who knows its check."""
 
     def __init__(self, **facts: object) -> None:
         self._facts = facts
         self.__name__ = "_".join(f"{name}_{value}" for name, value in facts.items())
 
     def __call__(self, path: Path) -> None:
-        path.write_text(json.dumps(json.loads(path.read_text()) | self._facts))
+        facts = json.loads(path.read_text()) | self._facts
+        del facts["check"]
+        text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
+        path.write_text(json.dumps(facts | {"check": f"{zlib.crc32(text.encode()):08x}"}))
 
 
 def larger_than_any(path: Path) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import os
 import random
 import signal
 import time
+from collections.abc import Callable
 from multiprocessing import get_context
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tests.torture.follower import Following, follow_on
 from tests.torture.producer import Part, append_on, open_and_close
@@ -19,6 +21,9 @@ from tests.torture.survey import Surveying, survey
 # Whoever makes no progress for so long, while nobody is stopped, never will.
 HANG_SECONDS = 20.0
 THREADS_MAX = 2
+# Small, so that the log rolls all the time, by count and by size.
+SEGMENT_BYTES = (8_192, 32_768, 65_536)
+COUNTS = (3, 20, 150)
 # How long an appender waits for a stopped process; sometimes shorter than one stands still.
 STALLS_MS = (10_000, 10_000, 10_000, 150)
 _LOOK_SECONDS = 0.25
@@ -34,6 +39,7 @@ class Kind(enum.Enum):
     APPENDER = "appender"
     OPENER = "opener"
     FOLLOWER = "follower"
+    OTHER = "other"
 
 
 class Member(NamedTuple):
@@ -64,6 +70,7 @@ class Crew:
         self._folder = folder
         self._seed = seed
         self._rng = random.Random(seed + 1)
+        self.sizes = (self._rng.choice(SEGMENT_BYTES), self._rng.choice(COUNTS))
         self._next_producer = 1
         self._stopped: dict[int, tuple[int, float]] = {}
         self._progress: dict[int, tuple[int, float]] = {}
@@ -72,18 +79,7 @@ class Crew:
     def start(self, kind: Kind) -> None:
         """Start one more process."""
         threads = self._rng.randint(1, THREADS_MAX) if kind == Kind.APPENDER else 1
-        numbers = range(self._next_producer, self._next_producer + threads)
-        self._next_producer += threads
-        name = f"{kind.value}-{numbers.start}"
-        part = Part(
-            self._path,
-            self._folder,
-            self._seed,
-            numbers,
-            self.boot_id,
-            stall_ms=self._rng.choice(STALLS_MS),
-            name=name,
-        )
+        part = self.part(kind.value, threads, stall_ms=self._rng.choice(STALLS_MS))
         if kind == Kind.FOLLOWER:
             part = Following(**vars(part), read_only=self._rng.random() < 0.5)
             process = context.Process(target=follow_on, args=(part,))
@@ -91,8 +87,40 @@ class Crew:
             work = append_on if kind == Kind.APPENDER else open_and_close
             process = context.Process(target=work, args=(part,))
         process.start()
-        self.parts.append(part)
+        self.parts[-1] = part
         self.members.append(Member(kind, process, part))
+
+    def part(self, name: str, producers: int, **options: Any) -> Part:
+        """Describe a process of this round, which has so many producers."""
+        numbers = range(self._next_producer, self._next_producer + producers)
+        self._next_producer += producers
+        name = f"{name}-{numbers.start}"
+        common = (self._path, self._folder, self._seed, numbers, self.boot_id, *self.sizes)
+        self.parts.append(Part(*common, name=name, **options))
+        return self.parts[-1]
+
+    def play(self, work: Callable[..., None], part: Part, *arguments: Any) -> int:
+        """Have a process do its work to the end; tell how it ended, -9 if it was killed."""
+        return self.finish(self.begin(work, part, *arguments))
+
+    def begin(self, work: Callable[..., None], part: Part, *arguments: Any) -> Member:
+        """Have a process begin its work, which it will end by itself."""
+        process = context.Process(target=work, args=(part, *arguments))
+        process.start()
+        self.members.append(Member(Kind.OTHER, process, part))
+        return self.members[-1]
+
+    def finish(self, member: Member) -> int:
+        """Wait until a process has ended, and tell how."""
+        member.process.join(HANG_SECONDS)
+        ended = member.process.exitcode
+        if ended is None:
+            self._dump(member)
+            self._blame(member, "does not end")
+        elif ended not in (0, -signal.SIGKILL):
+            self._blame(member, f"ended with {ended}")
+        self.kill(member)
+        return 1 if ended is None else ended
 
     def kill(self, member: Member) -> None:
         """End a process as nothing can be survived."""
@@ -145,30 +173,27 @@ class Crew:
             if size != known or self._stopped:
                 self._progress[member.pid] = (size, now)
             elif now - since > HANG_SECONDS:
-                os.kill(member.pid, signal.SIGUSR1)
-                time.sleep(_LOOK_SECONDS)
+                self._dump(member)
                 self._blame(member, f"hangs for {HANG_SECONDS} s")
                 self.kill(member)
 
+    def _dump(self, member: Member) -> None:
+        """Have a process that hangs say where."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(member.pid, signal.SIGUSR1)
+        time.sleep(_LOOK_SECONDS)
+
     def _blame(self, member: Member, what: str) -> None:
-        errors = member.part.log_path().read_text(errors="replace")
-        self.faults.append(f"{member.part.name} (pid {member.pid}) {what}:\n{errors[-3000:]}")
+        errors = member.part.errors()[-3000:]
+        self.faults.append(f"{member.part.name} (pid {member.pid}) {what}:\n{errors}")
 
     def end_in_order(self) -> None:
         """Ask every process to end, and wait until it has."""
         self._let_go_on(float("inf"))
         for member in self.members:
             os.kill(member.pid, signal.SIGTERM)
-        deadline = time.monotonic() + HANG_SECONDS
-        for member in self.members:
-            member.process.join(max(0.0, deadline - time.monotonic()))
-            if member.process.exitcode is None:
-                os.kill(member.pid, signal.SIGUSR1)
-                time.sleep(_LOOK_SECONDS)
-                self._blame(member, "does not end")
-            elif member.process.exitcode != 0:
-                self._blame(member, f"ended with {member.process.exitcode}")
-        self.kill_all()
+        for member in list(self.members):
+            self.finish(member)
 
     def kill_all(self) -> None:
         """Leave nobody alive."""
@@ -177,15 +202,6 @@ class Crew:
 
     def survey(self) -> Surveying:
         """Have a process read all there is, now that nobody else is left."""
-        numbers = range(self._next_producer, self._next_producer)
-        part = Surveying(
-            self._path, self._folder, self._seed, numbers, self.boot_id, name="survey"
-        )
-        process = context.Process(target=survey, args=(part,))
-        process.start()
-        process.join(HANG_SECONDS * 3)
-        self.members.append(Member(Kind.FOLLOWER, process, part))
-        if process.exitcode != 0:
-            self._blame(self.members[-1], f"ended with {process.exitcode}")
-        self.kill_all()
+        part = Surveying(**vars(self.part("survey", 0)))
+        self.play(survey, part)
         return part

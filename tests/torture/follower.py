@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-import penstock
 from penstock import Tailer
 from tests.torture.history import Found
 from tests.torture.payloads import identity_of
@@ -37,7 +36,7 @@ def follow_on(part: Following) -> None:
     rng = random.Random(part.seed * 15_485_863 + part.numbers.start)
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     fd = os.open(part.heard_path(), flags, 0o600)
-    with penstock.open(part.path, read_only=part.read_only) as queue:
+    with part.open_patiently(over, read_only=part.read_only) as queue:
         tailer = queue.tailer(rng.choice(["start", "end", rng.randint(0, queue.next_sequence)]))
         hear(tailer, part, over, fd)
 

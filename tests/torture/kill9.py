@@ -11,17 +11,13 @@ import shutil
 import tempfile
 from pathlib import Path
 
-import penstock
-from penstock import RollStrategy, clock
+from penstock import clock
 from tests.torture.crew import Crew, Kind, Member
 from tests.torture.outcome import Figures, judge
 
 KILLS_A_ROUND = 50
-# Small, so that the log rolls all the time, by count and by size.
-SEGMENT_BYTES = (8_192, 32_768, 65_536)
-COUNTS = (3, 20, 150)
-# Mean time between two deaths, and how long a stopped process stands still.
-BETWEEN_SECONDS = 0.04
+# Mean time between two deaths in a round, and how long a stopped process stands still.
+BETWEEN_SECONDS = (0.01, 0.04, 0.12)
 STOPPED_SECONDS = (0.001, 0.01, 0.1, 0.4)
 STOPPED_SHARE = 0.25
 
@@ -38,14 +34,13 @@ class Round:
 
     def run(self, kills: int) -> Figures:
         """Kill so many processes; tell what came of it."""
-        if self._rng.random() < 0.5:
-            self._create()
+        between = self._rng.choice(BETWEEN_SECONDS)
         blackouts = {self._rng.randrange(kills) for _ in range(2)}
         killed = 0
         try:
             self._fill()
             while killed < kills and not self._crew.faults:
-                self._crew.rest(self._rng.expovariate(1 / BETWEEN_SECONDS))
+                self._crew.rest(self._rng.expovariate(1 / between))
                 if killed in blackouts:
                     blackouts.remove(killed)
                     killed += self._black_out()
@@ -60,11 +55,6 @@ class Round:
         figures = judge(self._crew, self._crew.survey(), recovered=self._recovered)
         figures.counts["kills"] = killed
         return figures
-
-    def _create(self) -> None:
-        roll = RollStrategy.by_count(self._rng.choice(COUNTS))
-        size = self._rng.choice(SEGMENT_BYTES)
-        penstock.open(self._path, segment_bytes=size, roll=roll, index_every=4).close()
 
     def _fill(self) -> None:
         """Have as many processes as there should be: appenders, an opener, readers."""

@@ -56,7 +56,7 @@ def judge(crew: Crew, part: Surveying, *, recovered: bool) -> Figures:
             told = read_report(producer, each.report_path(producer))
             calls += told.calls
             figures.counts.update(told.errors)
-        figures.faults += faults_of_keeper(each.log_path().read_text(errors="replace"))
+        figures.faults += faults_of_keeper(each.errors())
     readings = {reader: read_found(part.found_path(reader)) for reader in READERS}
     found = readings["one by one"]
     facts = facts_of(part)

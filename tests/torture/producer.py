@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import penstock
-from penstock import FlushMode, Queue, clock
-from penstock.errors import QueueClosedError, WriterStalledError
+from penstock import FlushMode, Queue, RollStrategy, clock
+from penstock.errors import QueueClosedError, QueueNotFoundError, WriterStalledError
 from tests.torture.payloads import payload_of
 from tests.torture.reports import Report
 
@@ -29,6 +30,7 @@ FLUSHES = (
 # These promise that nothing was appended, and the history holds them to it.
 HARMLESS = (WriterStalledError, QueueClosedError)
 MANY_MAX = 12
+_AGAIN_SECONDS = 0.001
 
 
 @dataclass(frozen=True)
@@ -44,12 +46,39 @@ class Part:
     """The producers in this process: one for each of its threads."""
     boot_id: bytes
     """The boot that it shall believe in."""
+    segment_bytes: int
+    roll_count: int
     stall_ms: int = 10_000
     name: str = ""
+
+    def open(self, **options: Any) -> Queue:
+        """Open the queue as every process of the round does."""
+        return penstock.open(
+            self.path,
+            segment_bytes=self.segment_bytes,
+            roll=RollStrategy.by_count(self.roll_count),
+            index_every=4,
+            stall=timedelta(milliseconds=self.stall_ms),
+            **options,
+        )
+
+    def open_patiently(self, over: threading.Event, **options: Any) -> Queue:
+        """Open the queue, waiting until it is there and while a stopped process is in the way."""
+        while True:
+            try:
+                return self.open(**options)
+            except (WriterStalledError, QueueNotFoundError):
+                if over.wait(_AGAIN_SECONDS):
+                    sys.exit()
 
     def log_path(self) -> Path:
         """Where its errors go."""
         return self.folder / f"{self.name}.errors"
+
+    def errors(self) -> str:
+        """Read what it had to complain of."""
+        path = self.log_path()
+        return path.read_text(errors="replace") if path.exists() else ""
 
     def report_path(self, producer: int) -> Path:
         """Where one of its producers reports."""
@@ -78,8 +107,7 @@ def append_on(part: Part) -> None:
     """Append until told to end, in one or several threads."""
     over = settle(part)
     rng = random.Random(part.seed * 1_000_003 + part.numbers.start)
-    stall = timedelta(milliseconds=part.stall_ms)
-    with penstock.open(part.path, flush=rng.choice(FLUSHES), stall=stall) as queue:
+    with part.open_patiently(over, flush=rng.choice(FLUSHES)) as queue:
         producers = [Producer(queue, part, number) for number in part.numbers]
         others = [threading.Thread(target=each.run, args=(over,)) for each in producers[1:]]
         for other in others:
@@ -94,15 +122,11 @@ def open_and_close(part: Part) -> None:
     over = settle(part)
     producers = dict[int, Producer]()
     while not over.is_set():
-        try:
-            with penstock.open(part.path, stall=timedelta(milliseconds=part.stall_ms)) as queue:
-                for number in part.numbers:
-                    producer = producers.setdefault(number, Producer(queue, part, number))
-                    producer.queue = queue
-                    producer.step()
-        except WriterStalledError:
-            # The open met a stopped process, and says so.
-            time.sleep(0.001)
+        with part.open_patiently(over) as queue:
+            for number in part.numbers:
+                producer = producers.setdefault(number, Producer(queue, part, number))
+                producer.queue = queue
+                producer.step()
 
 
 class Producer:
@@ -116,11 +140,11 @@ class Producer:
         self._rng = random.Random(part.seed * 7_368_787 + number)
         self._next = 0
         self._kinds: tuple[tuple[float, Callable[[], object]], ...] = (
-            (0.55, self._append),
-            (0.80, self._append_many),
-            (0.92, self._transaction),
-            (0.95, self._flush),
-            (0.98, self._read_own),
+            (0.55, self.append),
+            (0.80, self.append_many),
+            (0.92, self.transaction),
+            (0.95, self.flush),
+            (0.98, self.read_own),
             (1.00, lambda: time.sleep(self._rng.random() / 500)),
         )
 
@@ -147,25 +171,25 @@ class Producer:
         """Report an append before and after; tell its sequence, or None if it was refused."""
         sequence = None
         self._report.call(self._next, count)
+        self._next += count
         try:
             sequence = append()
         except HARMLESS as error:
             self._report.failed(error)
         else:
             self._report.ok(sequence)
-        self._next += count
         return sequence
 
-    def _append(self) -> int | None:
+    def append(self) -> int | None:
         (payload,) = self._payloads(1)
-        key = b"key" if self._next % 3 == 0 else None
+        key = self._rng.choice([None, None, b"key"])
         return self._told(1, lambda: self.queue.append(payload, key=key))
 
-    def _append_many(self) -> int | None:
+    def append_many(self) -> int | None:
         payloads = list(self._payloads(self._rng.randint(1, MANY_MAX)))
         return self._told(len(payloads), lambda: self.queue.append_many(payloads).start)
 
-    def _transaction(self) -> int | None:
+    def transaction(self) -> int | None:
         payloads = list(self._payloads(self._rng.randint(1, MANY_MAX)))
 
         def commit() -> int:
@@ -177,7 +201,7 @@ class Producer:
 
         return self._told(len(payloads), commit)
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
         try:
             before = self.queue.next_sequence
             self.queue.flush()
@@ -186,10 +210,10 @@ class Producer:
         if self.queue.durable_sequence < before:
             raise AssertionError(f"flushed, but {before} is not durable")
 
-    def _read_own(self) -> None:
+    def read_own(self) -> None:
         """What was appended can be read at once."""
         (payload,) = self._payloads(1)
-        sequence = self._append()
+        sequence = self.append()
         if sequence is not None:
             read = self.queue.read_from(sequence, 1).messages
             if [payload] != [message.payload for message in read]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import penstock
 from penstock import Queue
+from penstock.errors import QueueNotFoundError
 from penstock.kernel import LAYOUT
 from tests.torture.history import Found
 from tests.torture.payloads import identity_of
@@ -35,9 +36,10 @@ class Surveying(Part):
 def survey(part: Surveying) -> None:
     """Read the log as it was left, open it, append to it and read it twice more."""
     settle(part)
-    with penstock.open(part.path, read_only=True) as queue:
+    # Nobody may have lived long enough to make the queue.
+    with contextlib.suppress(QueueNotFoundError), part.open(read_only=True) as queue:
         read(queue, part, "as left")
-    with penstock.open(part.path) as queue:
+    with part.open() as queue:
         faults = [str(fault) for fault in queue.verify().faults]
         read(queue, part, "one by one")
         read(queue, part, "several")
@@ -50,7 +52,7 @@ def survey(part: Surveying) -> None:
             "appended": [queue.append(b"after") for _ in range(_AFTER)],
             "read": [m.payload == b"after" for m in queue.read_from(queue.next_sequence - _AFTER).messages],
         }
-    with penstock.open(part.path, verify=True, exclusive=True) as queue:
+    with part.open(verify=True, exclusive=True) as queue:
         facts["reopened"] = queue.next_sequence
     part.facts_path().write_text(json.dumps(facts), encoding="ascii")
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from penstock import RollStrategy
 from penstock.errors import FormatVersionError, MetadataError
 from penstock.kernel import LAYOUT
-from penstock.log import directory, metadata as metadata_file
+from penstock.log import directory
+from penstock.log import metadata as metadata_file
 from penstock.log.metadata import METADATA_BYTES_MAX, Metadata, Settings
 
 DEFAULTS = Settings(1 << 20, 16, RollStrategy(), "xxh3")
@@ -176,4 +177,4 @@ def test_settings_that_cannot_be_are_refused(wrong, kind):
     """The sentence names the setting."""
     facts = {"segment_bytes": 1 << 20, "index_every": 16, "roll": RollStrategy()}
     with pytest.raises(kind, match=next(iter(wrong))):
-        Settings(**{**facts, "checksum": "xxh3", **wrong})  # type: ignore[arg-type]
+        Settings(**{**facts, "checksum": "xxh3", **wrong})

@@ -72,7 +72,7 @@ def test_each_handle_is_named_by_its_process(open_queue):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("read_only", [True, False])
-def test_no_dead_process_is_named(queue, queue_path, open_queue, start_python, read_only):
+def test_no_dead_process_is_named(queue_path, open_queue, start_python, read_only):
     """A killed one leaves its number behind, but not its lock."""
     script = """
         import sys, penstock
@@ -80,7 +80,8 @@ def test_no_dead_process_is_named(queue, queue_path, open_queue, start_python, r
             print("open", flush=True)
             sys.stdin.read()
     """
-    looking = open_queue(read_only=read_only)
+    staying = open_queue()
+    looking = open_queue(read_only=True) if read_only else staying
     process = start_python(script, queue_path)
     process.stdout.readline()
     before = set(looking.stats().pids)

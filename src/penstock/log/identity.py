@@ -26,15 +26,14 @@ def identify(root: Path, settings_of: Callable[[Settings | None], Settings]) -> 
         if metadata is not None:
             return metadata
         error = MetadataError(root / directory.METADATA, "it is missing")
-        is_new = not directory.list_segments(root)
     except MetadataError as broken:
-        error, is_new = broken, False
-    if is_new:
-        metadata = metadata_file.create(settings_of(None))
-    else:
+        error = broken
+        _keep_broken(root / directory.METADATA)
+    if directory.list_segments(root):
         metadata = find_again(root, settings_of, error)
         _logger.warning("%s; it was made again from the segments", error)
-        _keep_broken(root / directory.METADATA)
+    else:
+        metadata = metadata_file.create(settings_of(None))
     metadata_file.write(root, metadata)
     directory.flush_folder(root.parent)
     return metadata

@@ -122,5 +122,7 @@ class Keeper:
         """Give back what a sealed segment does not use."""
         end = self._log.segments.end(segment)
         whole = end.position + _SEAL_BYTES
-        if segment.word_at(end.position) and segment.file_bytes() > whole:
+        # What stands behind a torn end is kept: only a true seal says that there is nothing.
+        is_sealed = segment.walk(end.position, end.messages, segment.capacity)[5]
+        if is_sealed and segment.file_bytes() > whole:
             os.truncate(segment.path, whole)

@@ -63,13 +63,14 @@ def evidence_of(control: Control | None, metadata: Metadata, *, is_of_now: bool)
     if control is None or identity is None or identity[0] != metadata.queue_id:
         return Evidence()
     clean = control.clean()
-    number, durable, following = 0, control.load(_CONTROL_DURABLE), 0
     if clean is not None:
-        number, durable, following = clean[0], clean[2], clean[2]
-    elif is_of_now:
+        return Evidence(clean[2], clean[0], clean[2], clean)
+    if is_of_now:
         bank = Bank(*control.bank())
-        number, following = bank.number, bank.next_sequence
-    return Evidence(durable, number, following, clean)
+        durable = min(control.load(_CONTROL_DURABLE), bank.next_sequence)
+        return Evidence(durable, bank.number, bank.next_sequence)
+    # No check covers the words of an earlier boot, and the frames carry the durable mark as well.
+    return Evidence()
 
 
 def recover(root: Path, metadata: Metadata, segments: Segments, evidence: Evidence) -> Beginning:
@@ -88,8 +89,9 @@ def recover(root: Path, metadata: Metadata, segments: Segments, evidence: Eviden
     judged = _judge(segments, evidence)
     if half_made and evidence.clean is None:
         judged = judged._replace(is_whole=False)
+    known = max([evidence.next_sequence, *_bases_from(segments, judged.number)])
     _set_lost_aside(judged, segments)
-    return _go_on(judged, max(highest, evidence.number), metadata, segments, evidence)
+    return _go_on(judged, max(highest, evidence.number), metadata, segments, known)
 
 
 def remove_leftovers(root: Path) -> None:
@@ -158,7 +160,7 @@ def _judge(segments: Segments, evidence: Evidence) -> _Judged:
     numbers = segments.numbers()
     start = segments.holding(durable) or numbers[0]
     scans = [
-        (segment, scan(segment, segment.capacity, place_of(segment, durable, segment.capacity)))
+        (segment, _scan_judged(segments, segment, durable))
         for number in numbers
         if number >= start and (segment := segments.readable(number)) is not None
     ]
@@ -177,6 +179,13 @@ def _judge(segments: Segments, evidence: Evidence) -> _Judged:
     clean = (segment.number, found.end.position, segment.base_sequence + found.end.ordinal)
     is_whole = evidence.clean == clean
     return _Judged(segment, segment.number, found.end, durable, is_whole)
+
+
+def _scan_judged(segments: Segments, segment: Segment, durable: int) -> Scan:
+    """What is behind an end that the next segment already declares was judged before."""
+    declared = segments.declared_end(segment.number, segment.base_sequence)
+    limit = segment.capacity if declared is None else declared.position
+    return scan(segment, limit, place_of(segment, durable, limit))
 
 
 def _judge_memory(segment: Segment, found: Scan, durable: int, evidence: Evidence) -> _Judged:
@@ -209,6 +218,14 @@ def _cut_short(
     return found.end
 
 
+def _bases_from(segments: Segments, number: int) -> Iterator[int]:
+    """Every sequence below the base of a segment was handed out, even if that one is set aside."""
+    for later in segments.numbers():
+        segment = segments.readable(later)
+        if later >= number and segment is not None:
+            yield segment.base_sequence
+
+
 def _set_lost_aside(judged: _Judged, segments: Segments) -> None:
     for number in segments.numbers():
         path = segments.path(number)
@@ -219,7 +236,7 @@ def _set_lost_aside(judged: _Judged, segments: Segments) -> None:
 
 
 def _go_on(
-    judged: _Judged, highest: int, metadata: Metadata, segments: Segments, evidence: Evidence
+    judged: _Judged, highest: int, metadata: Metadata, segments: Segments, known_sequence: int
 ) -> Beginning:
     """Begin where no sequence can be used again, and tell what is lost."""
     base, durable, end = judged.end, judged.durable_sequence, judged.end
@@ -230,7 +247,7 @@ def _go_on(
         elif (before := segments.readable(judged.number - 1)) is not None:
             base = before.base_sequence + before.capacity // _FRAME_BYTES_MIN
             capacity = max(capacity, before.capacity)
-        base = _beyond(max(base, durable, evidence.next_sequence), capacity)
+        base = _beyond(max(base, durable, known_sequence), capacity)
         if judged.segment is not None:
             # What was durable and is not there any more is damage, and told to whoever reads.
             end = max(end, durable)

@@ -200,7 +200,8 @@ class Tailer(kernel.Tailer):
         if later is None:
             if damage is not None and self._told != number:
                 self._told = number
-                self._tell(damage)
+                path, position, reason = damage.path, damage.position, damage.reason
+                self._tell(CorruptionError(path, position, expected, reason))
             return False
         base = later.base_sequence
         is_next = is_read and self._log.segments.is_successor(later, number)
