@@ -4,15 +4,8 @@ use crate::control::Control;
 use crate::layout::*;
 use crate::map::Map;
 use std::sync::atomic::{AtomicU64, Ordering::*};
-use std::time::Duration;
 
-/// How often a bank is read again before a nap when an append is under way each time, and how often
-/// and how long one naps: an appender that has lost its processor is back in a few milliseconds.
-const READ_AGAIN_MAX: usize = 64;
-const NAPS_MAX: usize = 100;
-pub const NAP: Duration = Duration::from_micros(200);
-
-/// The words of a bank, in the order of the layout.
+/// The words of a bank that Python sees, in the order of the layout: all but the last one.
 pub const BANK_WORDS: usize = BANK_FIRST_TIMESTAMP / 8 + 1;
 
 /// The state of one segment; see `BANK_…` in the layout.
@@ -78,40 +71,25 @@ impl Control {
         self.word_of(number, BANK_ALLOCATED)
     }
 
-    /// The active bank's words, all of one segment, and whether no append was under way: only then
-    /// do position and next sequence belong together.
-    pub fn bank_words(&self) -> ([u64; BANK_WORDS], bool) {
+    /// The active bank's words, all of one segment; position and next sequence are of one moment,
+    /// even while an append is under way or its writer is stopped between the two.
+    pub fn bank_words(&self) -> [u64; BANK_WORDS] {
         loop {
             let bank = self.active();
             let intent = bank.word(BANK_INTENT_END).load(Acquire);
-            let words: [u64; BANK_WORDS] =
+            let from = bank.word(BANK_INTENT_SEQUENCE).load(Acquire);
+            let mut words: [u64; BANK_WORDS] =
                 std::array::from_fn(|index| bank.word(index * 8).load(Acquire));
-            // The position is read before all else that an append stores behind its intent, so that
-            // nothing can be older; nothing is newer if the next intent is not there yet.
-            let is_quiet = bank.word(BANK_INTENT_END).load(Acquire) == intent
-                && intent <= words[BANK_POSITION / 8];
-            if bank.number() == words[0] && self.active().at == bank.at {
-                return (words, is_quiet);
+            if intent > words[BANK_POSITION / 8] {
+                // The next sequence may be moved already, but the position is not.
+                words[BANK_NEXT_SEQUENCE / 8] = from;
             }
-        }
-    }
-
-    /// The active bank's words as an append left them; as they are, if one is under way for too
-    /// long. It is large or stopped then, and hardly between the two stores that belong together.
-    pub fn settled_words(&self, nap: impl Fn()) -> [u64; BANK_WORDS] {
-        let mut naps = 0;
-        loop {
-            for _ in 0..READ_AGAIN_MAX {
-                if let (words, true) = self.bank_words() {
-                    return words;
-                }
-                std::hint::spin_loop();
+            // Had another append begun meanwhile, its words might be among these.
+            let is_settled = bank.word(BANK_INTENT_END).load(Acquire) == intent;
+            if is_settled && bank.number() == words[0] && self.active().at == bank.at {
+                return words;
             }
-            if naps == NAPS_MAX {
-                return self.bank_words().0;
-            }
-            nap();
-            naps += 1;
+            std::hint::spin_loop();
         }
     }
 

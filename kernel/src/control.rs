@@ -1,6 +1,5 @@
 //! class Control: the pages that processes share; lock words, banks, the durable mark, poison.
 
-use crate::bank::NAP;
 use crate::errors::*;
 use crate::frame::read_u32;
 use crate::layout::*;
@@ -187,7 +186,11 @@ impl Control {
         // This one is made from another, so that locks taken by `fd` end when `fd` is closed.
         let own = OpenOptions::new().read(true).write(writable).open(format!("/proc/self/fd/{fd}"));
         let fd = own.as_ref().map_or(fd, AsRawFd::as_raw_fd);
-        Ok(Control::over(Map::new(fd, CONTROL_BYTES, writable)?, lock_fd, stall_ns))
+        Ok(Control::over(
+            Map::new(fd, CONTROL_BYTES, writable).map_err(os_error)?,
+            lock_fd,
+            stall_ns,
+        ))
     }
 
     /// Writes who this file belongs to; everything else is zero in a new file.
@@ -228,7 +231,7 @@ impl Control {
 
     /// Takes a free slot for this handle and marks for mending what its last owner left locked.
     fn claim_slot(&self, lock_fd: i32, pid: u64) -> PyResult<u32> {
-        self.take_slot(lock_fd, pid)?.ok_or_else(|| {
+        self.take_slot(lock_fd, pid).map_err(os_error)?.ok_or_else(|| {
             PyOSError::new_err(format!("all {CONTROL_SLOTS} writer slots of this queue are taken"))
         })
     }
@@ -282,8 +285,8 @@ impl Control {
     }
 
     /// The active bank's words in the order of the layout, as one append left them.
-    fn bank(&self, py: Python<'_>) -> Vec<u64> {
-        self.settled_words(|| py.detach(|| std::thread::sleep(NAP))).to_vec()
+    fn bank(&self) -> Vec<u64> {
+        self.bank_words().to_vec()
     }
 
     /// Changes one word of the active bank, under the append lock.

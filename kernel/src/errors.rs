@@ -1,5 +1,6 @@
 //! The kernel's failures as the exceptions of `penstock.errors`, where the tree is written once.
 
+use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use std::io;
 use std::path::Path;
@@ -14,6 +15,11 @@ pyo3::import_exception!(penstock.errors, QueueClosedError);
 pyo3::import_exception!(penstock.errors, ReadOnlyError);
 pyo3::import_exception!(penstock.errors, SegmentIOError);
 pyo3::import_exception!(penstock.errors, WriterStalledError);
+
+/// An OSError with its number; PyO3's own conversion would leave that out.
+pub fn os_error(error: io::Error) -> PyErr {
+    PyOSError::new_err((error.raw_os_error(), error.to_string()))
+}
 
 /// A failed system call on a file of the queue.
 pub fn io_error(path: &Path, error: &io::Error) -> PyErr {

@@ -160,6 +160,7 @@ layout! {
     BANK_ROLL_TIME = 96;
     BANK_INDEX_EVERY = 104;
     BANK_FIRST_TIMESTAMP = 112;
+    BANK_INTENT_SEQUENCE = 120;
 
     // A lock word: the owner's slot + 1, and two flags.
     LOCK_OWNER_MASK = 0xffff;

@@ -79,13 +79,13 @@ fn lock_byte(fd: i32, at: usize, kind: &str) -> PyResult<bool> {
         "none" => libc::F_UNLCK,
         _ => return Err(PyValueError::new_err("kind is 'shared', 'exclusive' or 'none'")),
     };
-    Ok(os::try_lock_byte(fd, at, kind)?)
+    os::try_lock_byte(fd, at, kind).map_err(errors::os_error)
 }
 
 /// Gives a file real blocks between two positions and makes it that long.
 #[pyfunction]
 fn allocate(py: Python<'_>, fd: i32, from_: usize, to: usize) -> PyResult<()> {
-    Ok(py.detach(|| os::allocate(fd, from_, to))?)
+    py.detach(|| os::allocate(fd, from_, to)).map_err(errors::os_error)
 }
 
 /// The wall clock in nanoseconds, as appends read it.

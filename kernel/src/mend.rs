@@ -31,8 +31,6 @@ pub fn mend(control: &Control, region: &Region) {
         bank.word(BANK_NEXT_SEQUENCE).store(region.sequence_of(end.ordinal), Release);
         bank.word(BANK_POSITION).store(end.position as u64, Release);
     }
-    // Who reads the bank knows by this that no append is under way any more.
-    bank.word(BANK_INTENT_END).store(bank.get(BANK_POSITION), Release);
 }
 
 /// The end of what a dead writer published here. None for a seal, and for damage: nothing is

@@ -75,7 +75,8 @@ pub fn put(control: &Control, region: Option<&Region>, parts: &[Part<'_>]) -> Pu
     if next == region.base {
         bank.set(BANK_FIRST_TIMESTAMP, timestamp as u64);
     }
-    bank.set(BANK_INTENT_END, end as u64);
+    bank.set(BANK_INTENT_SEQUENCE, next);
+    bank.word(BANK_INTENT_END).store(end as u64, Release);
     // From here on a mender must know how far the bytes may be dirty.
     fence(Release);
     let check = write_frames(region, next - region.base, parts, mark, position..end, timestamp);

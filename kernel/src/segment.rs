@@ -1,6 +1,6 @@
 //! class Segment: one segment file as Python opens, scans, finds in, seals and copies it.
 
-use crate::errors::{bad_header, io_error, FlushError};
+use crate::errors::{bad_header, io_error, os_error, FlushError};
 use crate::frame::*;
 use crate::layout::*;
 use crate::os;
@@ -197,7 +197,7 @@ impl Segment {
     /// Gives the file real blocks up to `to`; OSError when the disk is full.
     fn allocate(&self, py: Python<'_>, from_: usize, to: usize) -> PyResult<()> {
         let fd = self.region.data_fd();
-        Ok(py.detach(|| os::allocate(fd, from_, to))?)
+        py.detach(|| os::allocate(fd, from_, to)).map_err(os_error)
     }
 
     /// Touches pages ahead of the appenders.
@@ -219,7 +219,7 @@ impl Segment {
 
     /// The file's length now.
     fn file_bytes(&self) -> PyResult<u64> {
-        Ok(os::file_bytes(self.region.data_fd())? as u64)
+        Ok(os::file_bytes(self.region.data_fd()).map_err(os_error)? as u64)
     }
 
     /// Copies the messages of another segment to the start of this one, each as it was, as far as

@@ -79,7 +79,11 @@ def open(
     except BaseException:
         attached.close()
         raise
-    queue = Queue(log)
+    try:
+        queue = Queue(log)
+    except BaseException:
+        log.close()
+        raise
     if verify:
         report = queue.verify()
         if not report.ok:
@@ -111,7 +115,7 @@ class _Hold:
     """Closes a log when nothing that uses it is left: the queue, its tailers, its appenders."""
 
     def __init__(self, log: Log) -> None:
-        self.close = weakref.finalize(self, log.close)
+        self.finalizer = weakref.finalize(self, log.close)
 
 
 class Queue(Appender):
@@ -262,7 +266,8 @@ class Queue(Appender):
 
     def close(self) -> None:
         """Let go of the queue; the last handle to do so flushes it and gives back unused disk."""
-        self._hold.close()
+        self._log.close()
+        self._hold.finalizer.detach()
 
     def __enter__(self) -> Self:
         return self

@@ -1,11 +1,22 @@
 """What tests of crashes may ask for."""
 
+import os
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.crash.editing import Page
 from tests.crash.states import active, log_with, sealed
+
+
+@pytest.fixture
+def memory_path() -> Iterator[Path]:
+    """Name a folder on a disk of memory, for tests that open queues a hundred times."""
+    place = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108
+    with tempfile.TemporaryDirectory(dir=place) as name:
+        yield Path(name)
 
 
 @pytest.fixture(params=["closed", "killed"])

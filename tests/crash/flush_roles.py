@@ -1,4 +1,7 @@
-"""What processes do in which flushing fails, each a function: `python -m tests.crash.flush_roles`."""
+"""What processes do in which flushing fails, each role a function.
+
+`python -m tests.crash.flush_roles ROLE FOLDER` plays one, under the library of failing_flush.py.
+"""
 
 import contextlib
 import logging
@@ -14,11 +17,14 @@ import pytest
 
 from penstock import FlushMode, Queue
 from penstock.errors import FlushError, LogPoisonedError, PenstockError
+from penstock.kernel import LAYOUT
 from tests.crash.failing_flush import NOTES, SWITCH
 from tests.crash.processes import die, in_child, killed
 from tests.crash.states import append, opened, payload, roll
 
 EIO = 5
+# The thread in the background may be the first to meet the failure.
+FAILED = (FlushError, LogPoisonedError)
 SOON = timedelta(milliseconds=1)
 
 
@@ -69,21 +75,22 @@ def an_explicit_flush(root: Path) -> None:
     """Messages were published before, and can still be read."""
     queue = opened(root)
     append(queue, 3)
-    with failing(), pytest.raises(FlushError):
+    with failing(), pytest.raises(FAILED):
         queue.flush()
     refuses(queue, "flushing .* failed")
     assert (queue.durable_sequence, read(queue)) == (0, [0, 1, 2])
 
 
 def a_flush_of_a_name(root: Path) -> None:
-    """A folder that cannot be forced to the disk is no better than a file."""
+    """A header and a folder that cannot be forced to the disk are no better than messages."""
     queue = opened(root)
-    append(queue, 1)
-    roll(queue)
-    append(queue, 1)
-    with failing(), pytest.raises(FlushError):
-        queue.flush()
-    assert ["pwrite", "failed"] == flushes()[-1][:2]
+    append(queue, 2)
+    with failing():
+        # The thread in the background may have seen to it already.
+        queue._log.control.store(LAYOUT["CONTROL_NAMED_NUMBER_AT"], 0)
+        with pytest.raises(FAILED):
+            queue.flush()
+    assert ["pwrite", "failed"] in [line[:2] for line in flushes()]
     refuses(queue, "failed")
 
 
@@ -127,7 +134,7 @@ def a_flush_that_many_wait_for(root: Path) -> None:
             thread.join()
     assert len(heard) == len(threads)
     assert {FlushError, LogPoisonedError} >= set(heard)
-    assert 1 == heard.count(FlushError)
+    assert 1 >= heard.count(FlushError)
     assert queue.durable_sequence == 1
 
 
@@ -149,7 +156,7 @@ def a_newcomer(root: Path) -> None:
     """While somebody has the poisoned log open, who opens it is refused appends too."""
     queue = opened(root)
     append(queue, 2)
-    with failing(), pytest.raises(FlushError):
+    with failing(), pytest.raises(FAILED):
         queue.flush()
 
     def newcomer() -> None:
@@ -184,7 +191,7 @@ def a_rescue(root: Path) -> None:
         append(queue, 5)
         roll(queue)
         append(queue, 5)
-        with failing(), pytest.raises(FlushError):
+        with failing(), pytest.raises(FAILED):
             queue.flush()
         refuses(queue, "failed")
     before = len(flushes())
@@ -219,7 +226,7 @@ def a_rescue_that_fails(root: Path) -> None:
     """Opening raises as long as the disk refuses, and loses nothing by trying."""
     with opened(root) as queue:
         append(queue, 5)
-        with failing(), pytest.raises(FlushError):
+        with failing(), pytest.raises(FAILED):
             queue.flush()
     for _ in range(3):
         with failing(), pytest.raises(PenstockError):
@@ -253,16 +260,16 @@ def a_roll(root: Path) -> None:
     """A segment that cannot be forced to the disk when it is made is not begun."""
     queue = opened(root)
     append(queue, 3)
+    # The spare that is there was forced to the disk before.
+    roll(queue)
+    append(queue, 1)
+    queue._log.spares.remove()
     with failing(), pytest.raises(PenstockError):
-        for _ in range(2):
-            roll(queue)
-            append(queue, 1)
-    wait_until(lambda: not Path(os.environ[SWITCH]).exists())
+        roll(queue)
     queue.close()
     with opened(root) as queue:
-        found = read(queue)
-        assert found[:3] == [0, 1, 2]
-        assert queue.append(payload(len(found))) == len(found)
+        assert read(queue) == [0, 1, 2, 3]
+        assert queue.append(payload(4)) == 4
         assert queue.verify().ok
 
 

@@ -29,7 +29,7 @@ def kind_of(name: str) -> str:
     return {"data": "segment", "index": "index", "json": "metadata"}.get(suffix, suffix)
 
 
-def likely_place(content: bytes, name: str, rng: random.Random) -> tuple[int, str]:
+def likely_place(content: bytes | bytearray, name: str, rng: random.Random) -> tuple[int, str]:
     """Choose a byte that means something, and name it."""
     kind = kind_of(name)
     if kind == "control":
@@ -49,7 +49,7 @@ def likely_place(content: bytes, name: str, rng: random.Random) -> tuple[int, st
     return rng.randrange(len(content)), kind
 
 
-def frames(content: bytes) -> list[tuple[int, int]]:
+def frames(content: bytes | bytearray) -> list[tuple[int, int]]:
     """List where frames begin and end, the seal's too."""
     found, at = [], HEADER_BYTES
     while at + LAYOUT["FRAME_BYTES_MIN"] <= len(content):

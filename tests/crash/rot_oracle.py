@@ -205,7 +205,5 @@ def open_again(root: Path, specimen: Specimen, lost: set[int], faults: list[str]
             faults.append("what was appended is not there any more")
         check_messages(messages[:-1], specimen, faults)
         again = {message.sequence for message in messages[:-1]}
-        if again != set(specimen.sequences) - lost:
-            faults.append(
-                f"opening once more changed what is there by {again ^ set(specimen.sequences) - lost}"
-            )
+        if changed := again ^ (set(specimen.sequences) - lost):
+            faults.append(f"opening once more changed what is there by {sorted(changed)}")

@@ -4,18 +4,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.failing_flush import compiled, run
+from tests.crash.failing_flush import play
 from tests.crash.flush_roles import ROLES
+from tests.crash.preload import compiled
 
 
 @pytest.fixture(scope="session")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make the library that lets flushing fail."""
-    return compiled(tmp_path_factory.mktemp("failing_flush"))
+    return compiled("failing_flush", tmp_path_factory.mktemp("library"))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("role", [role.__name__ for role in ROLES])
 def test_a_failed_flush_keeps_the_promise_for(library, queue_path, role):
     """Each role asserts what its docstring in flush_roles.py claims."""
-    run(library, role, queue_path)
+    play(library, role, queue_path)

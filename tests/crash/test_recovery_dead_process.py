@@ -99,11 +99,11 @@ def test_state_a_who_only_reads_makes_nothing(queue_path):
 
 
 @pytest.mark.slow
-def test_state_a_a_queue_killed_while_it_is_made_is_made_by_the_next(tmp_path):
+def test_state_a_a_queue_killed_while_it_is_made_is_made_by_the_next(memory_path):
     """Whatever was there of it, the queue begins with message 0."""
     outcomes, point = [], 0
-    while killed_before(point, partial(opened, tmp_path / str(point))):
-        found = found_in(tmp_path / str(point))
+    while killed_before(point, partial(opened, memory_path / str(point))):
+        found = found_in(memory_path / str(point))
         outcomes.append((found.sequences, found.appended, found.faults, found.warnings))
         point += 1
 
@@ -226,11 +226,11 @@ def test_state_g_a_segment_with_messages_is_never_removed(queue_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("boots", ["same boot", "other boot"])
-def test_state_g_a_writer_killed_at_any_point_of_a_roll_loses_nothing(tmp_path, boots, reboot):
+def test_state_g_a_writer_killed_at_any_point_of_a_roll_loses_nothing(memory_path, boots, reboot):
     """Every change that a roll makes may be its last."""
     outcomes, point = [], 0
     while True:
-        root = tmp_path / str(point)
+        root = memory_path / str(point)
         log_with(root, active(5))
 
         def rolls(root: Path = root) -> None:

@@ -79,11 +79,11 @@ def test_state_j_a_rescue_over_a_damaged_header_opens(queue_path):
 
 
 @pytest.mark.slow
-def test_state_j_a_rescue_killed_at_any_point_is_done_by_the_next(tmp_path):
+def test_state_j_a_rescue_killed_at_any_point_is_done_by_the_next(memory_path):
     """Messages once came back twice, under other sequences."""
     outcomes, point, was_killed = [], 0, True
     while was_killed:
-        root = tmp_path / str(point)
+        root = memory_path / str(point)
         poisoned(root)
         was_killed = killed_before(point, partial(opened, root))
         found = found_in(root)

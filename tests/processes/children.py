@@ -1,4 +1,4 @@
-"""Processes that play a role of `roles` and talk with a test in lines, and waiting with a deadline."""
+"""Processes that play a role and talk with a test in lines, and waiting with a deadline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the processes of the tests of `os.fork` do: each forks children that inherit an open queue."""
+"""What the processes of the tests of `os.fork` do: each forks children that inherit a queue."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import penstock
@@ -106,10 +107,7 @@ def fork_and_end(path: str, how: str) -> None:
             if how.startswith("close"):
                 queue.close()
 
-        if how.startswith("exit"):
-            status = fork_and_exit(work)
-        else:
-            status = status_of(fork(work))
+        status = fork_and_exit(work) if how.startswith("exit") else status_of(fork(work))
         queue.append(b"after")
         tell_json([status, before == queue.stats().pids == (os.getpid(),), payloads(queue)])
 
@@ -179,8 +177,8 @@ def fork_while_appending(path: str, forks: str, count: str) -> None:
             thread.start()
         statuses = []
         for number in range(int(forks)):
-            name = f"child {number}"
-            statuses.append(status_of(fork(lambda: append_some(queue, name, int(count)))))
+            work = partial(append_some, queue, f"child {number}", int(count))
+            statuses.append(status_of(fork(work)))
         over.set()
         for thread in threads:
             thread.join()
@@ -199,7 +197,7 @@ def fork_during_open(path: str) -> None:
         fork(work)
         begin_to_write(log)
 
-    log_module.Log._begin_to_write = fork_first  # type: ignore[method-assign]
+    log_module.Log._begin_to_write = fork_first  # type: ignore[method-assign, assignment]
     queue = penstock.open(path)
     queue._log.control.locked(LOCKS["append"], lambda _mend: stand_still())
 

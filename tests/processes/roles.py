@@ -1,4 +1,4 @@
-"""What the processes of these tests do, one function a role: `python -m tests.processes.roles ROLE …`."""
+"""What the processes of these tests do, a function each: `python -m tests.processes.roles ROLE`."""
 
 from __future__ import annotations
 
@@ -136,7 +136,8 @@ def be_in_append(
         queue.append_many([payload.encode() for payload in payloads])
         after = queue._log.host.bank()
         segment = queue._log.host.active
-        assert segment is not None and segment.number == after.number == before.number
+        assert segment is not None
+        assert segment.number == after.number == before.number
 
         def within(_mend: bool) -> None:
             take_back(control, before, after, stage, os.fspath(segment.path))
@@ -185,7 +186,7 @@ def roll_when_told(path: str, payload: str) -> None:
 def die_in_roll(path: str, payload: str) -> None:
     """Append a message that makes the queue roll; be killed when the new segment has its name."""
     with penstock.open(path) as queue:
-        appender.bank_of = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[assignment]
+        setattr(appender, "bank_of", lambda *_: os.kill(os.getpid(), signal.SIGKILL))  # noqa: B010 - it is not exported
         queue.append(payload.encode())
 
 

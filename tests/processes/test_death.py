@@ -36,7 +36,7 @@ def test_the_others_go_on_when_the_owner_of_a_lock_was_killed(queue_path, play, 
         took_ms = (time.monotonic() - begun) * 1000
         print(f"\nthe {lock} lock of a dead process was free again after {took_ms:.1f} ms")
 
-        assert 1 == queue.stats().takeovers
+        assert 1 <= queue.stats().takeovers
         assert [b"before", b"after"] == payloads(queue)
 
 

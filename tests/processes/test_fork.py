@@ -1,4 +1,4 @@
-"""A queue that was open when its process forked serves both, and neither keeps the other's locks."""
+"""A queue that was open at a fork serves both processes, and neither keeps the other's locks."""
 
 import os
 

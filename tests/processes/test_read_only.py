@@ -87,6 +87,17 @@ def test_a_reader_without_a_page_is_not_misled_by_a_roll_that_was_cut_short(queu
     assert [f"earlier {n}" for n in range(3)] + ["1", "2", "3", "4"] == heard
 
 
+def test_a_reader_without_a_page_ends_before_an_append_that_was_cut_short(queue_path, play):
+    """A death in the middle of append_many is no damage, whoever looks first."""
+    with penstock.open(queue_path) as queue:
+        queue.append(b"before")
+    play("append_partly", queue_path, "written", "1", "2", "3").wait()
+    (queue_path / ".control").unlink()
+    reader = play("follow", queue_path, "read_only", "start", 10)
+
+    assert ["ready", "before", "over"] == hear_all(reader, 3)
+
+
 def test_following_without_a_control_page_ends_too(queue_path, play):
     """The wait began anew each time it looked, and never ended."""
     with penstock.open(queue_path) as queue:

@@ -1,8 +1,8 @@
 """A process that stands still keeps its lock: it is waited for, told of, and never overridden."""
 
-import os
 import time
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -109,10 +109,10 @@ def test_an_open_that_fails_lets_go_of_everything(queue_path, play):
         queue.append(b"before")
     holding = play("hold", queue_path, "append")
     holding.expect("held")
-    before = set(os.listdir("/proc/self/fd"))
+    before = set(Path("/proc/self/fd").iterdir())
     with pytest.raises(WriterStalledError):
         penstock.open(queue_path, stall=STALL)
-    left_open = set(os.listdir("/proc/self/fd")) - before
+    left_open = set(Path("/proc/self/fd").iterdir()) - before
     holding.kill()
     with penstock.open(queue_path, exclusive=True) as queue:
         sequence = queue.append(b"alone")

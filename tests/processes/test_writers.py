@@ -1,5 +1,6 @@
 """Several processes append to one queue, open it and close it at once, and nothing is lost."""
 
+import itertools
 import json
 
 import pytest
@@ -55,7 +56,7 @@ def test_sync_and_other_appenders_share_a_queue(queue_path, play):
         begin_together(children)
         given = [child.hear_json() for child in children]
 
-        assert list(range(900)) == sorted(sum(given, []))
+        assert list(range(900)) == sorted(itertools.chain(*given))
         assert 900 == len(found_by_sequence(queue))
         assert max(given[0]) < queue.durable_sequence
 

@@ -9,7 +9,7 @@ from tests.unit.looking import base_sequences, payloads, sequences
 
 @pytest.fixture
 def gapped(open_queue, reboot):
-    """Open a queue with a gap: messages 0 to 5 in three segments, then what a power cut left out."""
+    """Open a queue with a gap behind messages 0 to 5, as a power cut leaves it."""
     with open_queue(roll=RollStrategy.by_count(2)) as queue:
         for number in range(6):
             queue.append(b"%d" % number * 22)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from multiprocessing import get_context
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any, NamedTuple
 
 from tests.torture.follower import Following, follow_on
@@ -20,6 +21,8 @@ from tests.torture.survey import Surveying, survey
 
 # Whoever makes no progress for so long, while nobody is stopped, never will.
 HANG_SECONDS = 20.0
+# A work that has an end of its own takes longer than this only if it hangs.
+WORK_SECONDS = 60.0
 THREADS_MAX = 2
 # Small, so that the log rolls all the time, by count and by size.
 SEGMENT_BYTES = (8_192, 32_768, 65_536)
@@ -31,6 +34,12 @@ _LOOK_SECONDS = 0.25
 # Each process is forked by one that has only imported what is needed, so that a start is cheap.
 context = get_context("forkserver")
 context.set_forkserver_preload(["tests.torture.survey", "tests.torture.follower"])
+
+
+def folder_in_memory(prefix: str) -> Path:
+    """Make a folder, on a disk of memory if there is one: there flushing costs nothing."""
+    memory = Path("/dev/shm")  # noqa: S108 - the folder in it has a name of its own
+    return Path(mkdtemp(prefix=prefix, dir=memory if memory.is_dir() else None))
 
 
 class Kind(enum.Enum):
@@ -101,7 +110,7 @@ class Crew:
 
     def play(self, work: Callable[..., None], part: Part, *arguments: Any) -> int:
         """Have a process do its work to the end; tell how it ended, -9 if it was killed."""
-        return self.finish(self.begin(work, part, *arguments))
+        return self.finish(self.begin(work, part, *arguments), seconds=WORK_SECONDS)
 
     def begin(self, work: Callable[..., None], part: Part, *arguments: Any) -> Member:
         """Have a process begin its work, which it will end by itself."""
@@ -110,9 +119,9 @@ class Crew:
         self.members.append(Member(Kind.OTHER, process, part))
         return self.members[-1]
 
-    def finish(self, member: Member) -> int:
+    def finish(self, member: Member, *, seconds: float = HANG_SECONDS) -> int:
         """Wait until a process has ended, and tell how."""
-        member.process.join(HANG_SECONDS)
+        member.process.join(seconds)
         ended = member.process.exitcode
         if ended is None:
             self._dump(member)

@@ -18,12 +18,12 @@ Outcome = Literal["ok", "failed", "unknown"]
 
 
 class Call(NamedTuple):
-    """One append of one producer: `count` messages that are all there or none."""
+    """One append of one producer: so many messages that are all there or none."""
 
     producer: int
     first: int
     """The producer's number for the first of its messages; the others follow."""
-    count: int
+    messages: int
     began_ns: int
     outcome: Outcome
     sequence: int = -1
@@ -89,7 +89,7 @@ def told_called(history: History) -> Iterator[str]:
     """There is nothing that nobody appended."""
     numbers = Counter[int]()
     for call in history.calls:
-        numbers[call.producer] = max(numbers[call.producer], call.first + call.count)
+        numbers[call.producer] = max(numbers[call.producer], call.first + call.messages)
     for message in history.found:
         if message.producer >= 0 and message.number >= numbers[message.producer]:
             yield f"nobody called: message {message.sequence} is {name_of(message)}"
@@ -111,18 +111,18 @@ def told_by_outcome(history: History) -> Iterator[str]:
     """What was told as appended is there, what failed is not, and each call is there whole."""
     sequences = {(message.producer, message.number): message.sequence for message in history.found}
     for call in history.calls:
-        numbers = range(call.first, call.first + call.count)
+        numbers = range(call.first, call.first + call.messages)
         at = [sequences.get((call.producer, number)) for number in numbers]
         there = [sequence for sequence in at if sequence is not None]
         who = f"producer {call.producer}, messages {call.first} to {numbers[-1]}"
         if call.outcome == "ok":
-            if len(there) < call.count:
+            if len(there) < call.messages:
                 yield f"lost: {who} were appended as {call.sequence}, {len(there)} are there"
-            elif at != list(range(call.sequence, call.sequence + call.count)):
+            elif at != list(range(call.sequence, call.sequence + call.messages)):
                 yield f"misplaced: {who} were told {call.sequence}, and are at {at}"
         elif there and call.outcome == "failed":
             yield f"refused but there: {who} are at {there}"
-        elif there and there != list(range(there[0], there[0] + call.count)):
+        elif there and there != list(range(there[0], there[0] + call.messages)):
             yield f"torn: of {who}, which are one append, only {there} are there, or apart"
 
 
@@ -156,7 +156,7 @@ def told_in_time(history: History) -> Iterator[str]:
     """Timestamps in a log never go back."""
     for before, message in itertools.pairwise(history.found):
         if message.timestamp_ns < before.timestamp_ns:
-            yield f"the timestamp of message {message.sequence} is before the one of its predecessor"
+            yield f"message {message.sequence} has an earlier timestamp than the one before it"
 
 
 def told_by_reader(found: Sequence[Found], heard: Sequence[Found], who: str) -> Iterator[str]:

@@ -1,24 +1,26 @@
-"""A process dies, or an exception comes out of a signal, at each line of Python in an open, a roll,
-a flush or a close; the others, or who opens next, must make it good.
+"""Deaths and interrupts at each line of Python in an open, an append, a roll, a flush, a close.
+
+The others who have the queue open, or who opens it next, must make good what was left half done.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import random
 import shutil
 import signal
 import sys
-import tempfile
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import penstock
 from penstock import FlushMode, clock
-from tests.torture.crew import Crew, context
+from tests.torture.crew import Crew, context, folder_in_memory
 from tests.torture.outcome import Figures, judge
 from tests.torture.producer import Part, Producer, settle
 
@@ -29,38 +31,67 @@ SIZES = (8_192, 2)
 # What is there when the next one comes: somebody who had it open all the time, all as it was left,
 # another boot's memory, or no control page.
 AFTERWARDS = ("survivor", "reopened", "other boot", "page lost")
-_LINES = "lines"
-_MEMORY = Path("/dev/shm")
+_MOMENTS = "moments"
+# After so many it is clear that something is wrong.
+FAULTS_MAX = 20
 
 
 class InterruptError(BaseException):
     """What a signal handler raised, as KeyboardInterrupt is."""
 
 
+def is_watched(frame: FrameType) -> bool:
+    """Tell whether something is run in the library."""
+    return frame.f_code.co_filename.startswith(WATCHED)
+
+
 class Countdown:
-    """Counts the lines that are run in the library, and acts at one of them."""
+    """Counts the moments of a kind in the library, and acts at one of them."""
 
     def __init__(self, at: int, act: Callable[[], None]) -> None:
-        self.lines = 0
+        self.moments = 0
         self._at = at
         self._act = act
 
-    def __enter__(self) -> Countdown:
-        sys.settrace(self._entered)
-        return self
+    def pass_by(self, frame: FrameType) -> None:
+        """Count a moment, if it is one of the library."""
+        if is_watched(frame):
+            self.moments += 1
+            if self.moments == self._at:
+                self._act()
 
-    def __exit__(self, *_: object) -> None:
+
+@contextlib.contextmanager
+def at_line(at: int, act: Callable[[], None]) -> Iterator[Countdown]:
+    """Act at a line that is run: a process may die before any of them."""
+    countdown = Countdown(at, act)
+
+    def traced(frame: FrameType, event: str, _argument: Any) -> Any:
+        if event == "line":
+            countdown.pass_by(frame)
+        return traced if is_watched(frame) else None
+
+    sys.settrace(traced)
+    try:
+        yield countdown
+    finally:
         sys.settrace(None)
 
-    def _entered(self, frame: FrameType, _event: str, _argument: Any) -> Any:
-        return self._passed if frame.f_code.co_filename.startswith(WATCHED) else None
 
-    def _passed(self, _frame: FrameType, event: str, _argument: Any) -> Any:
-        if event == "line":
-            self.lines += 1
-            if self.lines == self._at:
-                self._act()
-        return self._passed
+@contextlib.contextmanager
+def at_call(at: int, act: Callable[[], None]) -> Iterator[Countdown]:
+    """Act at the begin of a function or the end of a call into C: there Python runs handlers."""
+    countdown = Countdown(at, act)
+
+    def profiled(frame: FrameType, event: str, _argument: Any) -> None:
+        if event in ("call", "c_return"):
+            countdown.pass_by(frame)
+
+    sys.setprofile(profiled)
+    try:
+        yield countdown
+    finally:
+        sys.setprofile(None)
 
 
 def do_some(producer: Producer) -> None:
@@ -76,13 +107,13 @@ def die_at_line(part: Part, at: int) -> None:
     """Open, append, flush and close, twice; be killed at this line."""
     settle(part)
     mode = FlushMode.SYNC if part.seed % 2 else FlushMode.ASYNC
-    with Countdown(at, lambda: os.kill(os.getpid(), signal.SIGKILL)) as countdown:
+    with at_line(at, lambda: os.kill(os.getpid(), signal.SIGKILL)) as countdown:
         for number in part.numbers:
             with part.open(flush=mode) as queue:
                 producer = Producer(queue, part, number)
                 do_some(producer)
                 producer.flush()
-    (part.folder / _LINES).write_text(str(countdown.lines))
+    (part.folder / _MOMENTS).write_text(str(countdown.moments))
 
 
 def survive(part: Part, is_open: Any, is_over: Any) -> None:
@@ -109,7 +140,7 @@ def go_on_after_interrupt(part: Part, at: int) -> None:
     producers = [Producer(queues[0], part, first), Producer(queues[1], part, other)]
     do_some(producers[1])
     opened = list[penstock.Queue]()
-    with Countdown(at, interrupt) as countdown:
+    with at_call(at, interrupt) as countdown:
         try:
             do_some(producers[0])
             producers[0].flush()
@@ -117,8 +148,9 @@ def go_on_after_interrupt(part: Part, at: int) -> None:
             do_some(Producer(opened[0], part, last))
             opened[0].close()
         except InterruptError:
-            pass
-    (part.folder / _LINES).write_text(str(countdown.lines))
+            sys.setprofile(None)
+            traceback.print_exc()
+    (part.folder / _MOMENTS).write_text(str(countdown.moments))
     for producer in (producers[1], producers[0], producers[1]):
         do_some(producer)
     for queue in (*opened, *queues):
@@ -129,89 +161,87 @@ def go_on_after_interrupt(part: Part, at: int) -> None:
 
 
 class Trial:
-    """One queue in which something happens at one line."""
+    """One queue in which something happens at one moment."""
 
-    def __init__(self, seed: int) -> None:
-        where = str(_MEMORY) if _MEMORY.is_dir() else None
-        self.folder = Path(tempfile.mkdtemp(prefix=f"penstock-lines-{seed}-", dir=where))
-        self.path = self.folder / "queue"
-        self.crew = Crew(self.path, self.folder, seed, clock.boot_id())
-        self.crew.sizes = SIZES
+    def __init__(self, seed: int, what: str, *, recovered: bool) -> None:
+        self._folder = folder_in_memory(f"penstock-moment-{seed}-")
+        self._path = self._folder / "queue"
+        self._crew = Crew(self._path, self._folder, seed, clock.boot_id())
+        self._crew.sizes = SIZES
+        self._what = f"seed {seed}, {what}, left in {self._folder}"
+        self._recovered = recovered
 
     def die(self, at: int, afterwards: str) -> None:
         """Kill a process at this line."""
         is_open, is_over = context.Event(), context.Event()
         survivor = None
         if afterwards == "survivor":
-            survivor = self.crew.begin(survive, self.crew.part("survivor", 2), is_open, is_over)
+            survivor = self._crew.begin(survive, self._crew.part("survivor", 2), is_open, is_over)
             is_open.wait(20)
-        self.crew.play(die_at_line, self.crew.part("victim", 2), at)
+        self._crew.play(die_at_line, self._crew.part("victim", 2), at)
         if survivor is not None:
             is_over.set()
-            self.crew.finish(survivor)
+            self._crew.finish(survivor)
         if afterwards == "other boot":
-            self.crew.boot_id = bytes(range(16))
+            self._crew.boot_id = bytes(range(16))
         elif afterwards == "page lost":
-            (self.path / ".control").unlink(missing_ok=True)
+            (self._path / ".control").unlink(missing_ok=True)
 
     def interrupt(self, at: int) -> None:
         """Raise an exception at this line."""
-        self.crew.play(go_on_after_interrupt, self.crew.part("interrupted", 3), at)
+        self._crew.play(go_on_after_interrupt, self._crew.part("interrupted", 3), at)
 
-    def lines(self) -> int:
-        """Tell how many lines the whole work has, if it came to its end."""
-        path = self.folder / _LINES
+    def moments(self) -> int:
+        """Tell how many moments the whole work has, if it came to its end."""
+        path = self._folder / _MOMENTS
         return int(path.read_text()) if path.exists() else 0
 
-    def judged(self, *, recovered: bool, what: str) -> Figures:
+    def judged(self) -> Figures:
         """Hold what is there against what was told; what is wrong is left for a look."""
-        figures = judge(self.crew, self.crew.survey(), recovered=recovered)
+        figures = judge(self._crew, self._crew.survey(), recovered=self._recovered)
         if figures.faults:
-            figures.faults.insert(0, f"{what}, left in {self.folder}")
+            figures.faults.insert(0, self._what)
         else:
-            shutil.rmtree(self.folder)
+            shutil.rmtree(self._folder)
         return figures
 
 
-def deaths(seed: int, trials: int) -> Figures:
+def deaths(seed: int, trials: int, at: int | None = None) -> Figures:
     """Kill at so many lines, or at each one if there are no more."""
     total = Figures()
-    rng = random.Random(seed)
     for afterwards in AFTERWARDS:
-        whole = Trial(seed)
-        whole.die(0, afterwards)
-        lines = whole.lines()
-        total.add(whole.judged(recovered=True, what="no death at all"))
-        for at in some_of(lines, trials // len(AFTERWARDS), rng):
-            trial = Trial(seed)
-            trial.die(at, afterwards)
-            what = f"seed {seed}, death at line {at} of {lines}, {afterwards}"
-            figures = trial.judged(recovered=afterwards in AFTERWARDS[2:], what=what)
-            figures.counts["deaths"] = 1
-            total.add(figures)
-        total.counts["lines"] += lines
+        recovered = afterwards in AFTERWARDS[2:]
+
+        def trial(line: int, afterwards: str = afterwards, recovered: bool = recovered) -> Trial:
+            trial = Trial(seed, f"death at line {line}, {afterwards}", recovered=recovered)
+            trial.die(line, afterwards)
+            return trial
+
+        total.add(sweep(trial, seed, trials // len(AFTERWARDS), at))
     return total
 
 
-def interrupts(seed: int, trials: int) -> Figures:
-    """Raise an exception at so many lines, or at each one if there are no more."""
-    total = Figures()
-    rng = random.Random(seed)
-    whole = Trial(seed)
-    whole.interrupt(0)
-    lines = whole.lines()
-    total.add(whole.judged(recovered=False, what="no interrupt at all"))
-    for at in some_of(lines, trials, rng):
-        trial = Trial(seed)
-        trial.interrupt(at)
-        what = f"seed {seed}, interrupt at line {at} of {lines}"
-        figures = trial.judged(recovered=False, what=what)
-        figures.counts["interrupts"] = 1
-        total.add(figures)
-    total.counts["lines"] = lines
+def interrupts(seed: int, trials: int, at: int | None = None) -> Figures:
+    """Raise an exception at so many moments, or at each one if there are no more."""
+
+    def trial(moment: int) -> Trial:
+        trial = Trial(seed, f"interrupt at moment {moment}", recovered=False)
+        trial.interrupt(moment)
+        return trial
+
+    return sweep(trial, seed, trials, at)
+
+
+def sweep(run: Callable[[int], Trial], seed: int, trials: int, at: int | None) -> Figures:
+    """Let the work be done as a whole, to count its moments, and then have it cut short at some."""
+    whole = run(0)
+    moments = whole.moments()
+    total = whole.judged()
+    some = random.Random(seed).sample(range(1, moments + 1), min(moments, trials))
+    for moment in sorted(some) if at is None else [at]:
+        total.add(run(moment).judged())
+        total.counts["trials"] += 1
+        if len(total.faults) > FAULTS_MAX:
+            break
+    total.counts["moments"] += moments
     return total
-
-
-def some_of(lines: int, trials: int, rng: random.Random) -> list[int]:
-    """Choose lines; all of them in their order, if that many are wanted."""
-    return sorted(rng.sample(range(1, lines + 1), min(lines, trials)))

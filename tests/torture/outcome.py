@@ -44,7 +44,8 @@ class Figures:
 
     def __str__(self) -> str:
         counts = " ".join(f"{name}={count}" for name, count in self.counts.items())
-        return f"{counts} max_stall_ms={self.stall_ms:.1f} violations={len(self.faults)}"
+        stall = f" max_stall_ms={self.stall_ms:.0f}" if self.stall_ms else ""
+        return f"{counts}{stall} violations={len(self.faults)}"
 
 
 def judge(crew: Crew, part: Surveying, *, recovered: bool) -> Figures:
@@ -108,9 +109,7 @@ def faults_of_readings(crew: Crew, readings: dict[str, list[Found]]) -> list[str
     return faults
 
 
-def faults_of_facts(
-    facts: dict[str, Any], found: Sequence[Found], *, recovered: bool
-) -> list[str]:
+def faults_of_facts(facts: dict[str, Any], found: Sequence[Found], *, recovered: bool) -> list[str]:
     """The log is whole, goes on behind its last message, and opens again."""
     if "next" not in facts:
         return ["the log could not be surveyed"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import logging
 import os
@@ -64,12 +65,10 @@ class Part:
 
     def open_patiently(self, over: threading.Event, **options: Any) -> Queue:
         """Open the queue, waiting until it is there and while a stopped process is in the way."""
-        while True:
-            try:
+        while not over.wait(_AGAIN_SECONDS):
+            with contextlib.suppress(WriterStalledError, QueueNotFoundError):
                 return self.open(**options)
-            except (WriterStalledError, QueueNotFoundError):
-                if over.wait(_AGAIN_SECONDS):
-                    sys.exit()
+        sys.exit()
 
     def log_path(self) -> Path:
         """Where its errors go."""
@@ -153,8 +152,7 @@ class Producer:
         try:
             while not over.is_set():
                 self.step()
-        except BaseException:
-            # A thread's error must not pass for an orderly end.
+        except BaseException:  # noqa: BLE001 - a thread's error must not pass for an orderly end.
             sys.excepthook(*sys.exc_info())
             os._exit(3)
 

@@ -50,7 +50,10 @@ def survey(part: Surveying) -> None:
             "segments": queue.stats().segments,
             "next": queue.next_sequence,
             "appended": [queue.append(b"after") for _ in range(_AFTER)],
-            "read": [m.payload == b"after" for m in queue.read_from(queue.next_sequence - _AFTER).messages],
+            "read": [
+                m.payload == b"after"
+                for m in queue.read_from(queue.next_sequence - _AFTER).messages
+            ],
         }
     with part.open(verify=True, exclusive=True) as queue:
         facts["reopened"] = queue.next_sequence

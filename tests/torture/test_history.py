@@ -48,7 +48,7 @@ def known(history: History, *, count: int = 0) -> Call:
     calls = [
         call
         for call in history.calls
-        if call.outcome == "ok" and call.count > count and 5 < call.sequence
+        if call.outcome == "ok" and call.messages > count and 5 < call.sequence
     ]
     return calls[len(calls) // 2]
 
@@ -115,7 +115,7 @@ def torn(history: History) -> History:
         each._replace(outcome="unknown", sequence=-1, ended_ns=NEVER_NS) if each == call else each
         for each in history.calls
     ]
-    lost = call.sequence + call.count - 1
+    lost = call.sequence + call.messages - 1
     found = renumbered([m for m in history.found if m.sequence != lost])
     return History(calls, found)
 

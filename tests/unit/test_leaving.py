@@ -7,8 +7,7 @@ from datetime import timedelta
 import pytest
 
 import penstock
-from penstock import FlushMode
-from penstock.log import directory
+from penstock.log import directory, spare
 from tests.conftest import SEGMENT_BYTES
 from tests.unit.looking import payloads
 
@@ -150,31 +149,29 @@ def test_a_queue_that_its_own_thread_collects_is_closed_at_once(
     queue_path, monkeypatch, reboot, eventually
 ):
     """The thread was inside a lock of the queue, and waited for itself until the stall time."""
-    flush_folder = directory.flush_folder
-    collected = threading.Event()
+    read_header = spare.read_header
+    is_garbage, collected = threading.Event(), threading.Event()
 
-    def collect_then_flush(path):
-        if threading.current_thread().name == "penstock-keeper" and not collected.is_set():
+    def collect_then_read(path):
+        # Threads of the queue look at the spare now and then, holding a lock.
+        if is_garbage.is_set() and not collected.is_set():
             gc.collect()
             collected.set()
-        flush_folder(path)
+        return read_header(path)
 
-    queue = penstock.open(
-        queue_path,
-        segment_bytes=SEGMENT_BYTES,
-        flush=FlushMode.batch(1 << 20, timedelta(milliseconds=1)),
-        stall=timedelta(seconds=100),
-    )
-    monkeypatch.setattr(directory, "flush_folder", collect_then_flush)
+    monkeypatch.setattr(spare, "read_header", collect_then_read)
+    threads = set(threading.enumerate())
     gc.disable()
     try:
+        queue = penstock.open(queue_path, segment_bytes=SEGMENT_BYTES, stall=timedelta(seconds=100))
         cycle: list[object] = [queue]
         cycle.append(cycle)
         queue.append_many([b"x"] * 3)
         del queue, cycle
+        is_garbage.set()
         eventually(collected.is_set)
     finally:
         gc.enable()
-    eventually(lambda: "penstock-keeper" not in [thread.name for thread in threading.enumerate()])
+    eventually(lambda: threads >= set(threading.enumerate()))
 
     assert is_clean(queue_path, reboot)

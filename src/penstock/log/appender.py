@@ -11,7 +11,7 @@ from penstock.log import directory
 from penstock.log.attach import bank_of
 from penstock.log.durable import Durability
 from penstock.log.metadata import Settings
-from penstock.log.recover import UNNAMED_MAX
+from penstock.log.evidence import UNNAMED_MAX
 from penstock.log.roll import Bank, is_due
 from penstock.log.segments import Segments
 from penstock.log.spare import Chain, SpareMaker, disk_errors

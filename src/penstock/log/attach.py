@@ -17,12 +17,13 @@ from penstock.log import metadata as metadata_file
 from penstock.log.identity import find_again, identify
 from penstock.log.locks import AliveFile, LockFile
 from penstock.log.metadata import Metadata, Settings
-from penstock.log.recover import Beginning, evidence_of, recover
+from penstock.log.evidence import evidence_of
+from penstock.log.recover import Beginning, recover
 from penstock.log.rescue import rescue
 from penstock.log.roll import Bank, limits
 from penstock.log.scan import Place, scan
 from penstock.log.segments import Segments
-from penstock.log.spare import SpareMaker
+from penstock.log.spare import FIRST_BYTES, SpareMaker, disk_errors
 
 CONTROL_BYTES = LAYOUT["CONTROL_BYTES"]
 _HEADER_BYTES = LAYOUT["SEGMENT_HEADER_BYTES"]
@@ -86,9 +87,12 @@ def page_for_reading(
         return None
     try:
         control = _mapped(fd, -1 if lock is None else lock.fd, 0, writable=False)
-        if not _is_of_now(control, os.fstat(fd).st_ino, metadata, lock):
-            return None
-        return control if any(_is_true(control, segments) for _ in range(_LOOKS)) else None
+        is_of_now = _is_of_now(control, os.fstat(fd).st_ino, metadata, lock)
+        if is_of_now and any(_is_true(control, segments) for _ in range(_LOOKS)):
+            return control
+        evidence = evidence_of(control, metadata, segments, is_of_now=is_of_now)
+        segments.known_end = None if evidence.end is None else evidence.end.place
+        return None
     except OSError:
         return None
     finally:
@@ -103,22 +107,22 @@ def attach_writer(
     stall_ns: int,
 ) -> Attached:
     """Open for appending; one handle at a time, and recovery if nobody is here."""
-    directory.make_folder(root)
-    lock = LockFile(root, read_only=False)
-    try:
+    with contextlib.ExitStack() as undo, disk_errors(root, FIRST_BYTES):
+        directory.make_folder(root)
+        lock = LockFile(root, read_only=False)
+        undo.callback(lock.close)
         with lock.gate():
             if not lock.join(exclusive=exclusive):
                 raise QueueBusyError(root, _pids(root, lock))
             metadata = identify(root, settings_of)
             segments = Segments(root, metadata.queue_id, writable=True)
             attached = Attached(root, metadata, segments, lock, None, None)
+            undo.callback(attached.close)
             _join_or_recover(attached, lock, stall_ns)
             assert attached.control is not None
             attached.control.claim_slot(lock.fd, os.getpid())
-            return attached
-    except BaseException:
-        lock.close()
-        raise
+        undo.pop_all()
+        return attached
 
 
 def _pids(root: Path, lock: LockFile) -> tuple[int, ...]:
@@ -235,7 +239,7 @@ def _recover(
     root, metadata, segments = attached.root, attached.metadata, attached.segments
     settings = metadata.settings
     spares = SpareMaker(root, metadata.queue_id, settings.checksum, settings.index_every)
-    evidence = evidence_of(old, metadata, is_of_now=is_of_now)
+    evidence = evidence_of(old, metadata, segments, is_of_now=is_of_now)
     beginning = recover(root, metadata, segments, evidence)
     begun_at = max(clock.now_ns(), beginning.timestamp)
     made = spares.take(settings.segment_bytes)

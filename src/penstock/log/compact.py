@@ -62,7 +62,8 @@ def drop(
     freed = 0
     for number in numbers:
         path = segments.path(number)
-        segments.forget(number)
         if path is not None:
             freed += directory.remove_segment(path)
+        # Only now, or another thread would find the file once more and keep it open.
+        segments.forget(number)
     return metadata, CompactResult(len(numbers), freed)

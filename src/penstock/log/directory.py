@@ -75,7 +75,9 @@ def _day_folders(root: Path, depth: int = 0) -> Iterator[Path]:
 
 def make_folder(path: Path) -> None:
     """Make a folder and those above it; it is the caller's to flush them when it matters."""
-    path.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+    if not path.is_dir():
+        make_folder(path.parent)
+        path.mkdir(mode=FOLDER_MODE, exist_ok=True)
 
 
 def flush_folder(path: Path) -> None:

@@ -57,9 +57,10 @@ class LockFile(LockCarrier):
     @contextlib.contextmanager
     def gate(self) -> Iterator[None]:
         """Let one handle at a time open or close the queue; freed by death."""
-        while not lock_byte(self.fd, _GATE, "exclusive"):
-            time.sleep(_LOOK_AGAIN_SECONDS)
         try:
+            # Within the try, so that an interrupt right after the lock gives it back.
+            while not lock_byte(self.fd, _GATE, "exclusive"):
+                time.sleep(_LOOK_AGAIN_SECONDS)
             yield
         finally:
             lock_byte(self.fd, _GATE, "none")

@@ -70,6 +70,7 @@ class Log:
         self._pid = os.getpid()
         self._keeper: Keeper | None = None
         self._left_to_keeper = False
+        self._is_gone = False
         _open_logs.add(self)
         if attached.alive is not None:
             self._begin_to_write()
@@ -235,22 +236,19 @@ class Log:
         return result
 
     def close(self) -> None:
-        """Stop the thread, give back what is unused if nobody else is here, and let go."""
-        with self._guard:
-            if self.is_closed:
-                return
-            self.is_closed = True
+        """Stop the threads, give back what is unused if nobody else is here, and let go."""
+        self.is_closed = True
         _open_logs.discard(self)
-        keeper, is_ours = self._keeper, self._pid == os.getpid()
         if self.writer is not None:
             self.writer.close()
+        keeper = self._keeper
         if keeper is not None and keeper.is_this_thread:
             # Collected as garbage in the midst of its work: it leaves when it is through with it.
             self._left_to_keeper = True
             return
         if keeper is not None:
             keeper.stop()
-        self._let_go(is_ours=is_ours)
+        self._let_go()
 
     def leave_as_keeper(self) -> None:
         """Called by each keeper at its end; one of them lets go if nobody waits for it."""
@@ -259,13 +257,17 @@ class Log:
         if left:
             assert self._keeper is not None
             self._keeper.stop()
-            self._let_go(is_ours=True)
+            self._let_go()
 
-    def _let_go(self, *, is_ours: bool) -> None:
-        if self.writer is not None and is_ours:
-            self._leave()
-        self.segments.close()
-        self._attached.close()
+    def _let_go(self) -> None:
+        """Leave once; what an interrupt cut short is done by the next call."""
+        with self._guard:
+            if not self._is_gone:
+                if self.writer is not None and self._pid == os.getpid():
+                    self._leave()
+                self.segments.close()
+                self._attached.close()
+                self._is_gone = True
 
     def _leave(self) -> None:
         lock = self._attached.lock

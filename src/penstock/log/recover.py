@@ -8,16 +8,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from penstock import clock
-from penstock.kernel import LAYOUT, Control, Segment
+from penstock.kernel import LAYOUT, Segment
 from penstock.log import directory
+from penstock.log.evidence import Evidence, beyond
 from penstock.log.metadata import Metadata
-from penstock.log.roll import Bank
-from penstock.log.scan import HEADER_BYTES, ZEROS, Place, Scan, place_of, scan, torn_at
+from penstock.log.scan import (
+    HEADER_BYTES,
+    Place,
+    Scan,
+    place_of,
+    scan,
+    torn_at,
+    unfinished_at,
+)
 from penstock.log.segments import Segments
 from penstock.log.spare import Chain, read_header
 
@@ -25,12 +32,10 @@ _logger = logging.getLogger("penstock.recover")
 
 _BOOT_ID = LAYOUT["SEGMENT_BOOT_ID_AT"]
 _DURABLE = LAYOUT["SEGMENT_DURABLE_SEQUENCE_AT"]
+_PREVIOUS_NUMBER = LAYOUT["SEGMENT_PREVIOUS_NUMBER_AT"]
 _PREVIOUS_END = LAYOUT["SEGMENT_PREVIOUS_END_SEQUENCE_AT"]
 _BEGUN_PART = slice(LAYOUT["SEGMENT_NUMBER_AT"], LAYOUT["SEGMENT_BEGUN_CHECK_AT"] + 8)
-_CONTROL_DURABLE = LAYOUT["CONTROL_DURABLE_SEQUENCE_AT"]
 _FRAME_BYTES_MIN = LAYOUT["FRAME_BYTES_MIN"]
-# A power cut may take the newest segments whole: this many may be without a durable name.
-UNNAMED_MAX = 4
 
 
 class Beginning(NamedTuple):
@@ -43,55 +48,30 @@ class Beginning(NamedTuple):
     durable_sequence: int
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """What else than the segments tells how far the log went."""
-
-    durable_sequence: int = 0
-    """Every message below was durable at some time."""
-    number: int = 0
-    """The newest segment that is known to have been there."""
-    next_sequence: int = 0
-    """Every message below was handed out at some time."""
-    clean: tuple[int, int, int] | None = None
-    """Number, position and next sequence that the last handle left when it closed."""
-
-
-def evidence_of(control: Control | None, metadata: Metadata, *, is_of_now: bool) -> Evidence:
-    """Read what a control page still says, if it is this queue's."""
-    identity = None if control is None else control.identity()
-    if control is None or identity is None or identity[0] != metadata.queue_id:
-        return Evidence()
-    clean = control.clean()
-    if clean is not None:
-        return Evidence(clean[2], clean[0], clean[2], clean)
-    if is_of_now:
-        bank = Bank(*control.bank())
-        durable = min(control.load(_CONTROL_DURABLE), bank.next_sequence)
-        return Evidence(durable, bank.number, bank.next_sequence)
-    # No check covers the words of an earlier boot, and the frames carry the durable mark as well.
-    return Evidence()
-
-
 def recover(root: Path, metadata: Metadata, segments: Segments, evidence: Evidence) -> Beginning:
     """Judge what is there, set aside what is behind the end, and say how the log goes on."""
     remove_leftovers(root)
-    highest = max(segments.numbers(), default=0)
+    highest = max([evidence.number, *segments.numbers()])
     half_made = _set_half_made_aside(segments)
-    evidence = _plausible(evidence, segments, metadata)
-    numbers = segments.numbers()
-    if not numbers:
-        is_new = highest == 0 and evidence.number == 0
-        base = 0 if is_new else _beyond(evidence.next_sequence, metadata.settings.segment_bytes)
-        chain = Chain(LAYOUT["REASON_FIRST"], 0, 0, 0, 0)
-        number = max(highest + 1, evidence.number + 1, metadata.first_number)
-        return Beginning(number, base, 0, chain, 0)
+    if not segments.numbers():
+        return _begin_again(metadata, evidence, highest)
     judged = _judge(segments, evidence)
-    if half_made and evidence.clean is None:
+    if half_made and not evidence.is_clean:
         judged = judged._replace(is_whole=False)
     known = max([evidence.next_sequence, *_bases_from(segments, judged.number)])
     _set_lost_aside(judged, segments)
-    return _go_on(judged, max(highest, evidence.number), metadata, segments, known)
+    return _go_on(judged, highest, metadata, segments, known)
+
+
+def _begin_again(metadata: Metadata, evidence: Evidence, highest: int) -> Beginning:
+    """There is no segment: the queue is new, or all of it is gone, and then that is told."""
+    number = max(highest + 1, metadata.first_number)
+    if highest == 0 and not evidence.is_known:
+        return Beginning(number, 0, 0, Chain(LAYOUT["REASON_FIRST"], 0, 0, 0, 0), 0)
+    base = beyond(evidence.next_sequence, metadata.settings.segment_bytes)
+    _logger.warning("every segment is gone; the next append gets %d", base)
+    chain = Chain(LAYOUT["REASON_RECOVERY"], max(1, number - 1), 0, evidence.next_sequence, 0)
+    return Beginning(max(2, number), base, 0, chain, 0)
 
 
 def remove_leftovers(root: Path) -> None:
@@ -117,24 +97,6 @@ def _set_half_made_aside(segments: Segments) -> bool:
 
 def _is_half_made(header: bytes) -> bool:
     return len(header) < HEADER_BYTES or not any(header[:8]) or not any(header[_BEGUN_PART])
-
-
-def _plausible(evidence: Evidence, segments: Segments, metadata: Metadata) -> Evidence:
-    """Believe of a page only what the segments allow: a flipped bit in it must not lead far away."""
-    newest, capacity, number = 0, metadata.settings.segment_bytes, 0
-    for number in reversed(segments.numbers()):
-        segment = segments.readable(number)
-        if segment is not None:
-            newest, capacity = segment.base_sequence, max(capacity, segment.capacity)
-            break
-    most = _beyond(newest, capacity)
-    if (
-        max(evidence.durable_sequence, evidence.next_sequence) <= most
-        and evidence.number <= number + UNNAMED_MAX
-    ):
-        return evidence
-    _logger.warning("the control page speaks of sequences that cannot be: not believed")
-    return Evidence()
 
 
 class _Judged(NamedTuple):
@@ -166,6 +128,8 @@ def _judge(segments: Segments, evidence: Evidence) -> _Judged:
     ]
     if not scans or scans[-1][0].number != numbers[-1]:
         return _Judged(None, numbers[-1], Place(), durable, is_whole=False)
+    if evidence.end is not None and (place := evidence.end.place(*scans[-1])) is not None:
+        return _Judged(scans[-1][0], scans[-1][0].number, place, durable, is_whole=True)
     durable = max([durable, *(found.marked_sequence for _, found in scans)])
     memory_is_whole = scans[-1][0].header_bytes(_BOOT_ID, 16) == clock.boot_id()
     if memory_is_whole:
@@ -176,9 +140,7 @@ def _judge(segments: Segments, evidence: Evidence) -> _Judged:
         if torn is not None:
             return _Judged(segment, segment.number, torn, durable, is_whole=False)
     segment, found = scans[-1]
-    clean = (segment.number, found.end.position, segment.base_sequence + found.end.ordinal)
-    is_whole = evidence.clean == clean
-    return _Judged(segment, segment.number, found.end, durable, is_whole)
+    return _Judged(segment, segment.number, found.end, durable, is_whole=False)
 
 
 def _scan_judged(segments: Segments, segment: Segment, durable: int) -> Scan:
@@ -190,10 +152,9 @@ def _scan_judged(segments: Segments, segment: Segment, durable: int) -> Scan:
 
 def _judge_memory(segment: Segment, found: Scan, durable: int, evidence: Evidence) -> _Judged:
     """The machine did not stop: all that was published is there, and only damage can hide it."""
-    for fault in found.faults:
-        # Zeros are what an append leaves that never published its first frame.
-        if fault.reason == ZEROS and segment.base_sequence + fault.place.ordinal >= durable:
-            return _Judged(segment, segment.number, fault.place, durable, is_whole=False)
+    unfinished = unfinished_at(segment, found, durable)
+    if unfinished is not None:
+        return _Judged(segment, segment.number, unfinished, durable, is_whole=False)
     end = segment.base_sequence + found.end.ordinal
     is_whole = end >= max(durable, evidence.next_sequence) and segment.number >= evidence.number
     return _Judged(segment, segment.number, found.end, durable, is_whole)
@@ -213,7 +174,11 @@ def _cut_short(
 ) -> Place | None:
     """A sealed segment that ends before the next one says it did has lost its last pages."""
     end = segment.base_sequence + found.end.ordinal
-    if following is None or max(end, durable) >= following.header_word(_PREVIOUS_END):
+    if (
+        following is None
+        or following.header_word(_PREVIOUS_NUMBER) != segment.number
+        or max(end, durable) >= following.header_word(_PREVIOUS_END)
+    ):
         return None
     return found.end
 
@@ -247,7 +212,7 @@ def _go_on(
         elif (before := segments.readable(judged.number - 1)) is not None:
             base = before.base_sequence + before.capacity // _FRAME_BYTES_MIN
             capacity = max(capacity, before.capacity)
-        base = _beyond(max(base, durable, known_sequence), capacity)
+        base = beyond(max(base, durable, known_sequence), capacity)
         if judged.segment is not None:
             # What was durable and is not there any more is damage, and told to whoever reads.
             end = max(end, durable)
@@ -258,11 +223,6 @@ def _go_on(
     if judged.segment is None:
         chain = Chain(reason, judged.number, 0, 0, 0)
     return Beginning(highest + 1, base, place.timestamp, chain, min(durable, base))
-
-
-def _beyond(sequence: int, capacity: int) -> int:
-    """A sequence that nothing can have had, however full the lost segments were."""
-    return sequence + (UNNAMED_MAX + 1) * (capacity // _FRAME_BYTES_MIN)
 
 
 def _tell_loss(judged: _Judged, base: int) -> None:

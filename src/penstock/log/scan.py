@@ -70,6 +70,15 @@ def torn_at(segment: Segment, found: Scan, durable_sequence: int) -> Place | Non
     return None
 
 
+def unfinished_at(segment: Segment, found: Scan, durable_sequence: int) -> Place | None:
+    """Zeros before true frames are what an append leaves that never published its first frame."""
+    for fault in found.faults:
+        sequence = segment.base_sequence + fault.place.ordinal
+        if fault.reason == ZEROS and sequence >= durable_sequence:
+            return fault.place
+    return None
+
+
 def corruption(segment: Segment, fault: Fault) -> CorruptionError:
     """Tell a fault as an error."""
     base = segment.base_sequence

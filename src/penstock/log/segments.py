@@ -15,7 +15,7 @@ from penstock.errors import CorruptionError, PenstockError, SegmentIOError
 from penstock.kernel import LAYOUT, Segment
 from penstock.log import directory
 from penstock.log.roll import NEVER
-from penstock.log.scan import scan, torn_at
+from penstock.log.scan import Place, Scan, scan, torn_at, unfinished_at
 
 _PREVIOUS_NUMBER = LAYOUT["SEGMENT_PREVIOUS_NUMBER_AT"]
 _PREVIOUS_END_POSITION = LAYOUT["SEGMENT_PREVIOUS_END_POSITION_AT"]
@@ -45,6 +45,8 @@ class Segments:
         self._paths: dict[int, Path] = {}
         self._opened: OrderedDict[int, Segment] = OrderedDict()
         self._ends: dict[int, End] = {}
+        # What a page tells of the end of the newest segment, for a reader who may not recover.
+        self.known_end: Callable[[Segment, Scan], Place | None] | None = None
         self.refresh()
 
     def refresh(self) -> None:
@@ -166,10 +168,11 @@ class Segments:
     def _end_by_scan(self, segment: Segment) -> End:
         """No later segment tells: it ends where opening the log for appending would end it."""
         found = scan(segment, segment.capacity)
-        place = found.end
-        if segment.header_bytes(_BOOT_ID, 16) != clock.boot_id():
-            durable = max(found.marked_sequence, segment.header_word(_DURABLE))
-            place = torn_at(segment, found, durable) or place
+        known = None if self.known_end is None else self.known_end(segment, found)
+        durable = max(found.marked_sequence, segment.header_word(_DURABLE))
+        is_of_now = segment.header_bytes(_BOOT_ID, 16) == clock.boot_id()
+        judge = unfinished_at if is_of_now else torn_at
+        place = known or judge(segment, found, durable) or found.end
         return End(place.position, place.ordinal)
 
     def is_successor(self, later: Segment, number: int) -> bool:

@@ -11,7 +11,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from penstock import clock
-from penstock.errors import CorruptionError, DiskFullError, SegmentIOError
+from penstock.errors import (
+    CorruptionError,
+    DiskFullError,
+    FormatVersionError,
+    SegmentIOError,
+)
 from penstock.kernel import (
     LAYOUT,
     Segment,
@@ -34,7 +39,7 @@ FIRST_BYTES = 1 << 20
 # The spare of a busy queue has blocks and pages for the time until the keeper is ahead again.
 _READY_BYTES_MAX = 32 << 20
 _MADV_POPULATE_WRITE = 23
-_FULL = {errno.ENOSPC, errno.EDQUOT}
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 class Chain(NamedTuple):
@@ -104,7 +109,7 @@ class SpareMaker:
                 and header[_BOOT_ID_AT : _BOOT_ID_AT + 16] == clock.boot_id()
                 and header[_QUEUE_ID_AT : _QUEUE_ID_AT + 16] == self._queue_id
             )
-        except (FileNotFoundError, CorruptionError):
+        except (FileNotFoundError, CorruptionError, FormatVersionError):
             return False
 
     def _make(self, capacity: int, name: str, first_bytes: int = FIRST_BYTES) -> Path:
