@@ -105,3 +105,9 @@ def reboot(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         monkeypatch.setattr("penstock.clock.boot_id", lambda: boot_id)
 
     return begin
+
+
+@pytest.fixture
+def tidy_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the threads of queues that are opened from now on see to their duties all the time."""
+    monkeypatch.setattr("penstock.log.keeper._EVERY_SECONDS", 0.001)

@@ -87,7 +87,7 @@ fn flush_and_mark(control: &Control, region: &Region) -> Flushed {
         if let Err(error) = os::flush(region.data_fd()) {
             return Flushed::Failed(error);
         }
-        durable.fetch_max(next, AcqRel);
+        control.raise_mark(next);
     }
     Flushed::Done
 }

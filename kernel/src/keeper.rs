@@ -25,6 +25,9 @@ const STEP_BYTES_MIN: usize = 1 << 20;
 const STEP_BYTES_MAX: usize = 64 << 20;
 /// After a failed allocation the disk is asked again this much later.
 const RETRY_NS: u64 = 100_000_000;
+/// How often, and how far apart, the thread asks a busy appender for the lock.
+const LOCK_TRIES: usize = 100;
+const LOCK_NAP_US: u64 = 10;
 /// While somebody else flushes, the thread looks this often whether it must do so itself.
 const BUSY_NS: u64 = 1_000_000;
 
@@ -51,6 +54,7 @@ pub fn next_step(allocated: usize, position: usize, capacity: usize) -> Option<u
 #[derive(Default)]
 struct Progress {
     touched: usize,
+    grown: usize,
     retry_at: u64,
     flushed: usize,
     dirty_since: Option<u64>,
@@ -108,21 +112,32 @@ impl Loop<'_> {
         if now < self.progress.retry_at {
             return false;
         }
-        if os::allocate(self.region.data_fd(), allocated, to).is_err() {
-            // The appender that runs out of room will meet the error itself and tell its caller.
-            self.progress.retry_at = now + RETRY_NS;
-            return false;
+        if to > self.progress.grown {
+            if os::allocate(self.region.data_fd(), allocated, to).is_err() {
+                // The appender that runs out of room will meet the error itself and tell its caller.
+                self.progress.retry_at = now + RETRY_NS;
+                return false;
+            }
+            self.progress.grown = to;
+            os::stretch(self.region.data_fd(), to, self.region.capacity);
         }
-        self.note_allocated(to);
-        true
+        self.note_allocated(to)
     }
 
     /// The bank may meanwhile belong to another segment, so it is changed under the append lock
-    /// only.
-    fn note_allocated(&self, to: usize) {
+    /// only; false when a busy appender did not let this thread have it.
+    fn note_allocated(&self, to: usize) -> bool {
         let lock = self.control.lock_word(CONTROL_APPEND_LOCK_AT);
-        let Some(must_mend) = lock.try_lock() else {
-            return;
+        let mut taken = lock.try_lock();
+        for _ in 0..LOCK_TRIES {
+            if taken.is_some() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_micros(LOCK_NAP_US));
+            taken = lock.try_lock();
+        }
+        let Some(must_mend) = taken else {
+            return false;
         };
         let lock = Held(lock);
         let bank = self.control.active();
@@ -138,6 +153,7 @@ impl Loop<'_> {
         } else {
             lock.unlock_unmended();
         }
+        true
     }
 
     /// Touches the next stretch of pages; true if there was one.

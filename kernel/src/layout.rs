@@ -127,6 +127,8 @@ layout! {
     CONTROL_DURABLE_WAKE_AT = 272;
     CONTROL_FLUSH_LOCK_AT = 276;
     CONTROL_NAMED_NUMBER_AT = 280;
+    // The mark's complement: where the two agree, no bit of either has fallen since.
+    CONTROL_DURABLE_COPY_AT = 288;
     CONTROL_MAINTENANCE_LOCK_AT = 320;
     CONTROL_TIDIED_NUMBER_AT = 328;
     CONTROL_TAKEOVERS_AT = 352;

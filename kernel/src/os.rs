@@ -138,6 +138,29 @@ pub fn read_at(fd: RawFd, bytes: &mut [u8], at: usize) -> bool {
     got == bytes.len() as isize
 }
 
+/// Makes the file several times longer than it has blocks. A file whose length grows with each step gets
+/// small pages in memory, and appends then meet dozens of times as many page faults; a refusal changes
+/// nothing but that.
+pub fn stretch(fd: RawFd, allocated: usize, capacity: usize) {
+    let wanted = allocated.saturating_mul(4).min(capacity);
+    if file_bytes(fd).is_ok_and(|length| length < allocated.saturating_mul(2).min(capacity)) {
+        // SAFETY: plain numbers.
+        unsafe { libc::ftruncate(fd, wanted as libc::off_t) };
+    }
+}
+
+/// The next position at which the file may hold anything but zeros; None when there is none.
+pub fn next_data(fd: RawFd, position: usize) -> Option<usize> {
+    // SAFETY: plain numbers; nothing here reads or writes at the file's own position.
+    let found = unsafe { libc::lseek(fd, position as libc::off_t, libc::SEEK_DATA) };
+    if found >= 0 {
+        return Some(found as usize);
+    }
+    // A file system that does not know its holes is searched whole.
+    let ended = io::Error::last_os_error().raw_os_error() == Some(libc::ENXIO);
+    (!ended).then_some(position)
+}
+
 /// Forces the file's bytes and its length to the disk. A failure is never retried: the kernel tells
 /// of lost pages once and then reports success.
 pub fn flush(fd: RawFd) -> io::Result<()> {

@@ -32,6 +32,8 @@ pub struct Region {
 /// checked over and over again; honest ones come nowhere near.
 const CHECKED_FREE: usize = 4 * PAYLOAD_BYTES_MAX;
 const CHECKED_PER_BYTE: usize = 64;
+/// Zeros are passed by the page, as the file has them.
+const PAGE_BYTES: usize = 4096;
 
 /// Where a walk over frames ended, and why.
 pub struct Walk {
@@ -166,6 +168,11 @@ impl Region {
             let bytes = self.rest(position, limit);
             if bytes.len() < FRAME_BYTES_MIN {
                 return None;
+            }
+            if position % PAGE_BYTES == 0 && bytes.iter().take(PAGE_BYTES).all(|byte| *byte == 0) {
+                // Behind the blocks there may be nothing but a hole up to the segment's full length.
+                position = os::next_data(self.data_fd(), position + PAGE_BYTES)?;
+                continue;
             }
             let candidate = peek(bytes).ok().flatten();
             if let Some(frame) = candidate.filter(|frame| frame.bytes.len() <= left) {

@@ -197,7 +197,9 @@ impl Segment {
     /// Gives the file real blocks up to `to`; OSError when the disk is full.
     fn allocate(&self, py: Python<'_>, from_: usize, to: usize) -> PyResult<()> {
         let fd = self.region.data_fd();
-        py.detach(|| os::allocate(fd, from_, to)).map_err(os_error)
+        py.detach(|| os::allocate(fd, from_, to)).map_err(os_error)?;
+        os::stretch(fd, to, self.region.capacity);
+        Ok(())
     }
 
     /// Touches pages ahead of the appenders.

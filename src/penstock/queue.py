@@ -115,7 +115,16 @@ class _Hold:
     """Closes a log when nothing that uses it is left: the queue, its tailers, its appenders."""
 
     def __init__(self, log: Log) -> None:
-        self.finalizer = weakref.finalize(self, log.close)
+        self.finalizer = weakref.finalize(self, log.abandon)
+        # At the end of the program the log itself is closed, in order.
+        self.finalizer.atexit = False
+
+
+class _OpenAppender(Appender):
+    """An appender that keeps its queue open."""
+
+    def __init__(self, _writer: Writer, hold: _Hold) -> None:
+        self._hold = hold
 
 
 class Queue(Appender):
@@ -165,7 +174,7 @@ class Queue(Appender):
         >>> queue.appender().append(b"again")
         2
         """
-        return Appender(self._log.check_writable(), self._hold)
+        return _OpenAppender(self._log.check_writable(), self._hold)
 
     def transaction(self) -> Transaction:
         """Collect several appends and make them one: after any crash all are there or none.

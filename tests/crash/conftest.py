@@ -13,10 +13,16 @@ from tests.crash.states import active, log_with, sealed
 
 @pytest.fixture
 def memory_path() -> Iterator[Path]:
-    """Name a folder on a disk of memory, for tests that open queues a hundred times."""
+    """Name a folder on a disk of memory: these tests open queues ten thousand times."""
     place = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108
     with tempfile.TemporaryDirectory(dir=place) as name:
         yield Path(name)
+
+
+@pytest.fixture
+def queue_path(memory_path: Path) -> Path:
+    """Name a directory for a queue that is not there yet, on a disk of memory."""
+    return memory_path / "queue"
 
 
 @pytest.fixture(params=["closed", "killed"])

@@ -90,7 +90,8 @@ def a_flush_of_a_name(root: Path) -> None:
         queue._log.control.store(LAYOUT["CONTROL_NAMED_NUMBER_AT"], 0)
         with pytest.raises(FAILED):
             queue.flush()
-    assert ["pwrite", "failed"] in [line[:2] for line in flushes()]
+    failed = [path for _, how, path in flushes() if how == "failed"]
+    assert len(failed) == 1
     refuses(queue, "failed")
 
 
@@ -201,8 +202,9 @@ def a_rescue(root: Path) -> None:
         assert queue.durable_sequence == 16
         assert queue.stats().poisoned is None
         assert queue.verify().ok
-    forced = {path for call, how, path in flushes()[before:] if how == "done"}
-    assert len([path for path in forced if ".data" in path]) >= 3
+    forced = [path for _, how, path in flushes()[before:] if how == "done"]
+    # The first segment may have been durable before; the second was not.
+    assert any(path.endswith("0002.data.tmp") for path in forced)
 
 
 def a_rescue_after_a_kill(root: Path) -> None:
@@ -260,17 +262,21 @@ def a_roll(root: Path) -> None:
     """A segment that cannot be forced to the disk when it is made is not begun."""
     queue = opened(root)
     append(queue, 3)
-    # The spare that is there was forced to the disk before.
-    roll(queue)
-    append(queue, 1)
-    queue._log.spares.remove()
     with failing(), pytest.raises(PenstockError):
-        roll(queue)
+        roll_on(queue)
+    following = queue.next_sequence
     queue.close()
     with opened(root) as queue:
-        assert read(queue) == [0, 1, 2, 3]
-        assert queue.append(payload(4)) == 4
+        assert read(queue) == list(range(following))
+        assert queue.append(payload(following)) == following
         assert queue.verify().ok
+
+
+def roll_on(queue: Queue) -> None:
+    """Roll so often that no spare which was there before is left."""
+    for _ in range(5):
+        roll(queue)
+        append(queue, 1)
 
 
 ROLES = [

@@ -89,6 +89,7 @@ def run_batch(batch: list[Plan]) -> list[Outcome]:
     done = [Outcome(*line) for line in lines if len(line) > 1]
     if ended == 0:
         return done
+    assert len(lines[-1]) == 1, f"making a trial ended with {ended}"
     plan, (told,) = batch[len(done)], lines[-1]
     how = f"signal {-ended} ended it" if ended < 0 else f"it ended with {ended}"
     return [*done, Outcome(plan.number, told, [how], 0, 0)]
@@ -122,7 +123,7 @@ def prepared(plan: Plan, root: Path) -> str:
     files[".control"] = page
     before = dict(files)
     told = [damage(files, plan.specimen, plan.other, plan.rng)]
-    while plan.rng.random() < 0.2 and files:
+    while plan.rng.random() < 0.2 and len(files) > 1:
         told.append(damage(files, plan.specimen, plan.other, plan.rng))
     for name in before.keys() - files.keys():
         (root / name).unlink()

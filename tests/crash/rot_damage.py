@@ -159,7 +159,7 @@ DAMAGES: list[Damage] = [
 def choose(files: Files, rng: random.Random) -> str:
     """Choose a file, each kind as often as another."""
     kinds = sorted({kind_of(name) for name in files if name != ".lock"})
-    kind = rng.choice([*kinds, "segment", "segment"])
+    kind = rng.choice([*kinds, *["segment"] * 2 * ("segment" in kinds)])
     return rng.choice([name for name in sorted(files) if kind_of(name) == kind])
 
 

@@ -86,10 +86,11 @@ def test_nothing_is_damaged_before_it_is(folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("checksum", ["xxh3", "crc64-nvme"])
-@pytest.mark.parametrize("which", [0, 2])
-def test_a_flipped_bit_in_a_frame_costs_that_message_and_no_other(folder, which, checksum):
-    """Every byte of every frame, in a sealed segment and in the active one."""
+@pytest.mark.parametrize(
+    ("which", "checksum", "step"), [(0, "xxh3", 1), (0, "crc64-nvme", 3), (2, "xxh3", 5)]
+)
+def test_a_flipped_bit_in_a_frame_costs_that_message_and_no_other(folder, which, checksum, step):
+    """Every byte of every frame of a sealed segment, and many of the active one."""
     make(folder, checksum)
     path = segments(folder)[which]
     places = positions(path)
@@ -104,13 +105,13 @@ def test_a_flipped_bit_in_a_frame_costs_that_message_and_no_other(folder, which,
         assert found == [sequence for sequence in everything if sequence != damaged]
         assert [damaged] == [sequence for sequence, _ in told]
 
-    each_flip(path, list(range(places[0], places[-1])), look)
+    each_flip(path, list(range(places[0], places[-1], step)), look)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("which", [0, 1, 2])
 def test_a_flipped_bit_in_a_header_is_told(folder, which):
-    """Every bit of every field, in the first segment, one between, and the newest."""
+    """Every byte of every field, in the first segment, one between, and the newest."""
     make(folder)
     path = segments(folder)[which]
     with opened(folder, read_only=True) as queue:
@@ -128,7 +129,7 @@ def test_a_flipped_bit_in_a_header_is_told(folder, which):
             assert [first] == [sequence for sequence, _ in told]
             assert not queue.verify().ok
 
-    each_flip(path, HEADER_FIELDS, look, bits=8)
+    each_flip(path, HEADER_FIELDS, look, bits=2)
 
 
 @pytest.mark.slow

@@ -88,18 +88,20 @@ def test_a_full_disk_loses_nothing_when_the_queue_is_opened_again(disk):
     """In the same boot and in the next."""
 
     def fills() -> None:
+        ballast = Ballast(disk)
         with penstock.open(disk / "queue", segment_bytes=MIB) as queue:
+            ballast.fill(left_bytes=4 * MIB)
             count = append_until_full(queue)
         with penstock.open(disk / "queue") as queue:
             assert read(queue) == count
-            Ballast(disk).fill()
+            ballast.fill()
             count = append_until_full(queue)
         clock.boot_id = lambda: b"another boot id."
         with pytest.raises(DiskFullError):
             penstock.open(disk / "queue")
         with penstock.open(disk / "queue", read_only=True) as queue:
             assert read(queue) == count
-        Ballast(disk).drop()
+        ballast.drop()
         with penstock.open(disk / "queue") as queue:
             assert read(queue) == count
             assert queue.append(payload(count)) == count

@@ -72,10 +72,8 @@ def test_state_r_an_older_page_is_not_believed_against_the_messages(queue_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("boots", ["same boot", "other boot"])
-@pytest.mark.parametrize("bit", [0, 13, 62])
-def test_state_r_one_flipped_bit_in_any_word_harms_no_message(
-    memory_path, left, boots, bit, reboot
-):
+@pytest.mark.parametrize("bit", [13, 62])
+def test_state_r_one_flipped_bit_harms_no_message(memory_path, left, boots, bit, reboot):
     """A page is believed as far as it is true of the segments."""
     banks = [LAYOUT["CONTROL_BANKS_AT"] + LAYOUT["CONTROL_BANK_BYTES"] * index for index in (0, 1)]
     words = [*PAGE_WORDS, *(bank + word for bank in banks for word in BANK_WORDS)]

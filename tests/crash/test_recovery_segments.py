@@ -94,7 +94,7 @@ def test_state_x_a_segment_that_retention_dropped_is_not_missing(log):
     assert ([], []) == (found.told, found.faults)
 
 
-@pytest.mark.parametrize("place", HEADER_PLACES)
+@pytest.mark.parametrize("place", ["magic", "salt", "first check", "base", "second check"])
 @pytest.mark.parametrize("which", [0, 1, 2])
 def test_state_y_a_damaged_header_is_told(log, which, place):
     """All messages of the segment are out of reach, and no others."""

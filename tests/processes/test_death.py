@@ -129,3 +129,23 @@ def test_the_place_of_a_dead_handle_is_given_to_the_next(queue_path, play):
 
         assert 1 == alive
         assert 0 == queue.append(b"after")
+
+
+@pytest.mark.parametrize("read_only", [False, True], ids=["writer", "reader"])
+def test_the_segment_of_a_roll_that_was_cut_short_is_not_kept(queue_path, play, read_only):
+    """Who saw it at open had mapped it, and read there when another had begun it anew."""
+    play("create", queue_path, 1).wait()
+    with penstock.open(queue_path) as queue:
+        queue.append(b"before")
+    play("die_in_roll", queue_path, "killed").wait()
+    with (
+        penstock.open(queue_path, read_only=read_only) as first,
+        penstock.open(queue_path) as second,
+    ):
+        tailer = first.tailer()
+        second.append(b"second")
+        (second if read_only else first).append(b"first")
+        read = [message.payload for message in tailer]
+
+        assert [b"before", b"second", b"first"] == payloads(second) == read
+        assert () == second.verify().faults

@@ -103,6 +103,7 @@ def test_reopening_with_another_size_changes_no_file(open_queue, queue_path):
     )
 
 
+@pytest.mark.usefixtures("tidy_at_once")
 def test_new_files_have_their_blocks(open_queue, queue_path, eventually):
     """They were sparse, so that a full disk ended the process in the midst of a write."""
     queue = open_queue(segment_bytes=1 << 20)

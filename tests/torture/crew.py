@@ -30,6 +30,8 @@ COUNTS = (3, 20, 150)
 # How long an appender waits for a stopped process; sometimes shorter than one stands still.
 STALLS_MS = (10_000, 10_000, 10_000, 150)
 _LOOK_SECONDS = 0.25
+# Killed, or asked to end before it could say how it wants to be asked.
+_ORDERLY = (0, -signal.SIGKILL, -signal.SIGTERM)
 
 # Each process is forked by one that has only imported what is needed, so that a start is cheap.
 context = get_context("forkserver")
@@ -126,7 +128,7 @@ class Crew:
         if ended is None:
             self._dump(member)
             self._blame(member, "does not end")
-        elif ended not in (0, -signal.SIGKILL):
+        elif ended not in _ORDERLY:
             self._blame(member, f"ended with {ended}")
         self.kill(member)
         return 1 if ended is None else ended

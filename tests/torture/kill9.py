@@ -35,7 +35,7 @@ class Round:
     def run(self, kills: int) -> Figures:
         """Kill so many processes; tell what came of it."""
         between = self._rng.choice(BETWEEN_SECONDS)
-        blackouts = {self._rng.randrange(kills) for _ in range(2)}
+        blackouts = {self._rng.randrange(kills) for _ in range(1 + kills // KILLS_A_ROUND)}
         killed = 0
         try:
             self._fill()

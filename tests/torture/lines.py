@@ -28,9 +28,10 @@ from tests.torture.producer import Part, Producer, settle
 WATCHED = str(Path(penstock.__file__).parent) + os.sep
 # The log is small and rolls at nearly every append.
 SIZES = (8_192, 2)
-# What is there when the next one comes: somebody who had it open all the time, all as it was left,
-# another boot's memory, or no control page.
-AFTERWARDS = ("survivor", "reopened", "other boot", "page lost")
+# What is there when the next one comes: somebody who had it open all the time and appends, or just
+# closes it; all as it was left; another boot's memory; or no control page.
+AFTERWARDS = ("survivor", "closed", "reopened", "other boot", "page lost")
+RECOVERED = ("other boot", "page lost")
 _MOMENTS = "moments"
 # After so many it is clear that something is wrong.
 FAULTS_MAX = 20
@@ -116,15 +117,16 @@ def die_at_line(part: Part, at: int) -> None:
     (part.folder / _MOMENTS).write_text(str(countdown.moments))
 
 
-def survive(part: Part, is_open: Any, is_over: Any) -> None:
-    """Have the queue open meanwhile; append when the other is dead."""
+def survive(part: Part, is_open: Any, is_over: Any, appends: bool) -> None:
+    """Have the queue open meanwhile; append when the other is dead, or just close."""
     settle(part)
     with part.open() as queue:
         producers = [Producer(queue, part, number) for number in part.numbers]
         do_some(producers[0])
         is_open.set()
         is_over.wait()
-        do_some(producers[1])
+        if appends:
+            do_some(producers[1])
 
 
 def interrupt() -> None:
@@ -160,6 +162,24 @@ def go_on_after_interrupt(part: Part, at: int) -> None:
     part.open(exclusive=True).close()
 
 
+def read_on_after_interrupt(part: Part, at: int) -> None:
+    """Have a tailer interrupted at this moment; it reads on, and hears each message once."""
+    settle(part)
+    with part.open() as queue:
+        for number in part.numbers:
+            do_some(Producer(queue, part, number))
+        expected = [message.sequence for message in queue.tailer()]
+        heard, tailer = list[int](), queue.tailer()
+        with at_call(at, interrupt) as countdown:
+            for count in (1, 4, 100):
+                over = len(expected) * (count // 4 + 1) // 2
+                while len(heard) < min(over, len(expected)):
+                    with contextlib.suppress(InterruptError):
+                        heard += [message.sequence for message in tailer.read_many(count)]
+    (part.folder / _MOMENTS).write_text(str(countdown.moments))
+    assert expected == heard, f"there is {expected}, and the reader heard {heard}"
+
+
 class Trial:
     """One queue in which something happens at one moment."""
 
@@ -175,8 +195,10 @@ class Trial:
         """Kill a process at this line."""
         is_open, is_over = context.Event(), context.Event()
         survivor = None
-        if afterwards == "survivor":
-            survivor = self._crew.begin(survive, self._crew.part("survivor", 2), is_open, is_over)
+        if afterwards in ("survivor", "closed"):
+            other = self._crew.part("other", 2)
+            appends = afterwards == "survivor"
+            survivor = self._crew.begin(survive, other, is_open, is_over, appends)
             is_open.wait(20)
         self._crew.play(die_at_line, self._crew.part("victim", 2), at)
         if survivor is not None:
@@ -187,9 +209,9 @@ class Trial:
         elif afterwards == "page lost":
             (self._path / ".control").unlink(missing_ok=True)
 
-    def interrupt(self, at: int) -> None:
-        """Raise an exception at this line."""
-        self._crew.play(go_on_after_interrupt, self._crew.part("interrupted", 3), at)
+    def interrupt(self, work: Callable[[Part, int], None], at: int) -> None:
+        """Raise an exception at this moment of some work."""
+        self._crew.play(work, self._crew.part("interrupted", 3), at)
 
     def moments(self) -> int:
         """Tell how many moments the whole work has, if it came to its end."""
@@ -210,7 +232,7 @@ def deaths(seed: int, trials: int, at: int | None = None) -> Figures:
     """Kill at so many lines, or at each one if there are no more."""
     total = Figures()
     for afterwards in AFTERWARDS:
-        recovered = afterwards in AFTERWARDS[2:]
+        recovered = afterwards in RECOVERED
 
         def trial(line: int, afterwards: str = afterwards, recovered: bool = recovered) -> Trial:
             trial = Trial(seed, f"death at line {line}, {afterwards}", recovered=recovered)
@@ -223,13 +245,17 @@ def deaths(seed: int, trials: int, at: int | None = None) -> Figures:
 
 def interrupts(seed: int, trials: int, at: int | None = None) -> Figures:
     """Raise an exception at so many moments, or at each one if there are no more."""
+    total = Figures()
+    for work, share in ((go_on_after_interrupt, 0.75), (read_on_after_interrupt, 0.25)):
 
-    def trial(moment: int) -> Trial:
-        trial = Trial(seed, f"interrupt at moment {moment}", recovered=False)
-        trial.interrupt(moment)
-        return trial
+        def trial(moment: int, work: Callable[[Part, int], None] = work) -> Trial:
+            what = f"{work.__name__}, interrupt at moment {moment}"
+            trial = Trial(seed, what, recovered=False)
+            trial.interrupt(work, moment)
+            return trial
 
-    return sweep(trial, seed, trials, at)
+        total.add(sweep(trial, seed, int(trials * share), at))
+    return total
 
 
 def sweep(run: Callable[[int], Trial], seed: int, trials: int, at: int | None) -> Figures:

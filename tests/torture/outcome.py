@@ -123,6 +123,8 @@ def faults_of_facts(facts: dict[str, Any], found: Sequence[Found], *, recovered:
         faults.append(f"appended as {facts['appended']} where {following} was to follow")
     if not all(facts["read"]) or len(facts["read"]) != len(facts["appended"]):
         faults.append("what was appended after the end was not read")
+    if facts.get("missed"):
+        faults.append(f"who had opened the log before missed {facts['missed']} messages")
     if facts["reopened"] != following + len(facts["appended"]):
         faults.append(f"opened again, it goes on at {facts['reopened']}")
     return faults

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from penstock import Queue
+from penstock import Queue, Tailer
 from penstock.errors import QueueNotFoundError
 from penstock.kernel import LAYOUT
 from tests.torture.history import Found
@@ -17,7 +17,7 @@ from tests.torture.producer import Part, settle
 from tests.torture.reports import pack_found
 
 READERS = ("as left", "one by one", "several")
-_AFTER = 2
+AFTER = b"after"
 
 
 @dataclass(frozen=True)
@@ -34,44 +34,47 @@ class Surveying(Part):
 
 
 def survey(part: Surveying) -> None:
-    """Read the log as it was left, open it, append to it and read it twice more."""
+    """Read the log as it was left, open it, read it twice more and append to it."""
     settle(part)
-    # Nobody may have lived long enough to make the queue.
-    with contextlib.suppress(QueueNotFoundError), part.open(read_only=True) as queue:
-        read(queue, part, "as left")
-    with part.open() as queue:
+    with contextlib.ExitStack() as stack:
+        early: Tailer | None = None
+        # Nobody may have lived long enough to make the queue.
+        with contextlib.suppress(QueueNotFoundError):
+            early = stack.enter_context(part.open(read_only=True)).tailer()
+            as_left = read(early, part, "as left")
+        queue, other = (stack.enter_context(part.open()) for _ in range(2))
         faults = [str(fault) for fault in queue.verify().faults]
-        read(queue, part, "one by one")
-        read(queue, part, "several")
-        facts = {
+        found = read(queue.tailer(), part, "one by one")
+        read(queue.tailer(), part, "several")
+        facts: dict[str, Any] = {
             "faults": faults,
             "gaps": gaps_of(queue),
             "takeovers": queue.stats().takeovers,
             "segments": queue.stats().segments,
             "next": queue.next_sequence,
-            "appended": [queue.append(b"after") for _ in range(_AFTER)],
-            "read": [
-                m.payload == b"after"
-                for m in queue.read_from(queue.next_sequence - _AFTER).messages
-            ],
         }
+        facts["appended"] = [each.append(AFTER) for each in (other, queue, queue, other)]
+        facts["read"] = [m.payload == AFTER for m in queue.read_from(facts["next"]).messages]
+        if early is not None:
+            # Who read before the log was opened reads on as if nothing had happened.
+            heard = as_left + read(early, part, "after")
+            facts["missed"] = found + len(facts["appended"]) - heard
     with part.open(verify=True, exclusive=True) as queue:
         facts["reopened"] = queue.next_sequence
     part.facts_path().write_text(json.dumps(facts), encoding="ascii")
 
 
-def read(queue: Queue, part: Surveying, reader: str) -> None:
-    """Tell every message, read in one way or another."""
-    tailer = queue.tailer()
+def read(tailer: Tailer, part: Surveying, reader: str) -> int:
+    """Tell every message, read in one way or another, and how many there are."""
+    count = 0
     with part.found_path(reader).open("wb") as file:
-        while True:
-            batch = tailer.read_many(1 if reader == "one by one" else 97)
-            if not batch:
-                return
+        while batch := tailer.read_many(1 if reader == "one by one" else 97):
             found = [
                 Found(m.sequence, *identity_of(part.seed, m.payload), m.timestamp_ns) for m in batch
             ]
             file.write(pack_found(found))
+            count += len(batch)
+    return count
 
 
 def gaps_of(queue: Queue) -> list[list[int]]:

@@ -1,19 +1,15 @@
-"""Retention: which segments may go, and what their readers see."""
+"""Compacting: segments that retention lets go leave the disk, and readers are told."""
 
 from datetime import timedelta
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from penstock import CompactResult, RetentionPolicy, RollStrategy
+from penstock import CompactResult, FlushMode, RetentionPolicy, RollStrategy, clock
 from penstock.errors import QueueClosedError, ReadOnlyError, SequenceGoneError
-from penstock.log import directory
-from penstock.log.compact import SealedSegment, segments_to_drop
+from penstock.log.durable import Durability
 from tests.conftest import SEGMENT_BYTES
 from tests.unit.looking import base_sequences, data_files, payloads, sequences
 
-NOW_NS = 10**18
 DAY = timedelta(days=1)
 DAY_NS = 86_400 * 10**9
 
@@ -25,102 +21,6 @@ def pairs(open_queue):
     for number in range(20):
         queue.append(b"%d" % number)
     return queue
-
-
-def sealed(*facts):
-    """Make sealed segments, numbered from 1, of (bytes, days since they ended)."""
-    return [
-        SealedSegment(number, size, NOW_NS - days * DAY_NS)
-        for number, (size, days) in enumerate(facts, start=1)
-    ]
-
-
-@pytest.mark.parametrize(
-    ("policy", "expected"),
-    [
-        (RetentionPolicy(), []),
-        (RetentionPolicy(age=4 * DAY), []),
-        (RetentionPolicy(age=3 * DAY), [1]),
-        (RetentionPolicy(age=timedelta(seconds=1)), [1, 2, 3]),
-        (RetentionPolicy(bytes=70), []),
-        (RetentionPolicy(bytes=69), [1]),
-        (RetentionPolicy(bytes=60), [1]),
-        (RetentionPolicy(bytes=59), [1, 2]),
-        (RetentionPolicy(bytes=1), [1, 2, 3]),
-        (RetentionPolicy(segments=4), []),
-        (RetentionPolicy(segments=3), [1]),
-        (RetentionPolicy(segments=1), [1, 2, 3]),
-        (RetentionPolicy(segments=1, segments_min=3), [1]),
-        (RetentionPolicy(bytes=1, segments_min=9), []),
-        (RetentionPolicy(age=3 * DAY, segments=2), [1, 2]),
-    ],
-)
-def test_a_policy_says_what_goes(policy, expected):
-    """Three sealed segments of 10, 20 and 30 bytes and an active one of 10."""
-    segments = sealed((10, 4), (20, 3), (30, 1))
-
-    assert expected == segments_to_drop(segments, 10, policy, NOW_NS)
-
-
-SEGMENTS = st.lists(st.tuples(st.integers(0, 100), st.integers(0, 9)), max_size=8).map(
-    lambda facts: sealed(*((size, days) for size, days in facts))
-)
-POLICIES = st.builds(
-    RetentionPolicy,
-    age=st.none() | st.integers(1, 9).map(lambda days: days * DAY),
-    bytes=st.none() | st.integers(1, 500),
-    segments=st.none() | st.integers(1, 9),
-    segments_min=st.integers(1, 9),
-)
-
-
-@given(segments=SEGMENTS, active_bytes=st.integers(0, 100), policy=POLICIES)
-@settings(derandomize=True, deadline=None)
-def test_only_the_oldest_go(segments, active_bytes, policy):
-    """What goes is a beginning of what there is, so that no gap comes to be."""
-    dropped = segments_to_drop(segments, active_bytes, policy, NOW_NS)
-
-    assert [segment.number for segment in segments[: len(dropped)]] == dropped
-
-
-@given(segments=SEGMENTS, active_bytes=st.integers(0, 100), policy=POLICIES)
-@settings(derandomize=True, deadline=None)
-def test_so_many_always_stay(segments, active_bytes, policy):
-    """The active one counts, and stays itself."""
-    dropped = segments_to_drop(segments, active_bytes, policy, NOW_NS)
-    left = len(segments) + 1 - len(dropped)
-
-    assert left >= min(policy.segments_min, len(segments) + 1)
-
-
-@given(segments=SEGMENTS, active_bytes=st.integers(0, 100), policy=POLICIES)
-@settings(derandomize=True, deadline=None)
-def test_nothing_goes_without_a_reason(segments, active_bytes, policy):
-    """Each that goes was too old, or one too many when it went."""
-    dropped = segments_to_drop(segments, active_bytes, policy, NOW_NS)
-    reasons = []
-    for at, segment in enumerate(segments[: len(dropped)]):
-        left = segments[at:]
-        reasons.append(
-            (policy.age is not None and segment.ended_at_ns < NOW_NS - policy.age / DAY * DAY_NS)
-            or (policy.segments is not None and len(left) + 1 > policy.segments)
-            or (
-                policy.bytes is not None
-                and sum(each.bytes for each in left) + active_bytes > policy.bytes
-            )
-        )
-
-    assert [True] * len(dropped) == reasons
-
-
-@given(segments=SEGMENTS, active_bytes=st.integers(0, 100), policy=POLICIES)
-@settings(derandomize=True, deadline=None)
-def test_what_stays_is_allowed_to(segments, active_bytes, policy):
-    """The oldest that stays passes no limit, or is needed for the minimum."""
-    dropped = segments_to_drop(segments, active_bytes, policy, NOW_NS)
-    again = segments_to_drop(segments[len(dropped) :], active_bytes, policy, NOW_NS)
-
-    assert [] == again
 
 
 def test_compacting_drops_the_oldest_segments(pairs, queue_path):
@@ -137,13 +37,12 @@ def test_compacting_drops_the_oldest_segments(pairs, queue_path):
 
 def test_compacting_tells_the_bytes_it_freed(pairs, queue_path, eventually):
     """They are those of the disk."""
-    files = data_files(queue_path)[:-1]
+    files = data_files(queue_path)[:7]
     eventually(lambda: all(file.stat().st_size < SEGMENT_BYTES for file in files))
-    eventually((queue_path / directory.SPARE).exists)
-    before = directory.disk_bytes(queue_path)
-    result = pairs.compact(RetentionPolicy(segments=3))
+    files += [file.with_suffix(".index") for file in files]
+    expected = sum(file.stat().st_blocks * 512 for file in files)
 
-    assert before - directory.disk_bytes(queue_path) == result.bytes_freed
+    assert expected == pairs.compact(RetentionPolicy(segments=3)).bytes_freed
 
 
 def test_compacting_leaves_nothing_of_a_segment(pairs, queue_path):
@@ -192,12 +91,21 @@ def test_empty_folders_of_days_go_too(open_queue, queue_path, monkeypatch):
     """A queue that runs for years leaves no trail of them."""
     queue = open_queue(roll=RollStrategy.by_count(1))
     queue.append(b"today")
-    monkeypatch.setattr("penstock.clock.now_ns", lambda: NOW_NS * 2)
+    monkeypatch.setattr("penstock.clock.now_ns", lambda: 2 * 10**18)
     queue.append(b"in 2033")
     queue.append(b"in 2033")
     queue.compact(RetentionPolicy(segments=1))
 
     assert ["2033"] == [path.name for path in queue_path.glob("[0-9]*")]
+
+
+def test_age_counts_from_the_end_of_a_segment(pairs, monkeypatch):
+    """Two days later all but the active one are older than a day, and none than three."""
+    later = clock.now_ns() + 2 * DAY_NS
+    monkeypatch.setattr(clock, "now_ns", lambda: later)
+    results = [pairs.compact(RetentionPolicy(age=days * DAY)) for days in (3, 1)]
+
+    assert [0, 9] == [result.segments_removed for result in results]
 
 
 def test_a_slow_tailer_hears_that_its_messages_are_gone(pairs):
@@ -287,13 +195,16 @@ def test_other_handles_see_what_is_gone(pairs, open_queue):
     )
 
 
+@pytest.mark.usefixtures("tidy_at_once")
 def test_retention_works_in_the_background(open_queue, queue_path, eventually):
     """A queue that was opened with a policy needs no call."""
     queue = open_queue(roll=RollStrategy.by_count(2), retention=RetentionPolicy(segments=3))
     for _ in range(20):
         queue.append(b"x")
 
-    assert eventually(lambda: base_sequences(queue_path) == [14, 16, 18])
+    eventually(lambda: queue.stats().segments == 3)
+
+    assert [14, 16, 18] == base_sequences(queue_path)
 
 
 def test_a_call_may_be_stricter_than_the_queue(open_queue, queue_path):
@@ -304,6 +215,35 @@ def test_a_call_may_be_stricter_than_the_queue(open_queue, queue_path):
     queue.compact(RetentionPolicy(segments=3))
 
     assert [14, 16, 18] == base_sequences(queue_path)
+
+
+def test_a_flush_of_another_handle_survives_retention(open_queue, monkeypatch):
+    """It had segments open that were dropped before their names were forced to the disk."""
+    monkeypatch.setattr(Durability, "flush_sealed", lambda _: None)
+    one, other = open_queue(roll=RollStrategy.by_count(1)), open_queue()
+    for _ in range(4):
+        one.append(b"x")
+    other.compact(RetentionPolicy(segments=1))
+    one.flush()
+
+    assert (4, 4, None) == (one.append(b"y"), one.durable_sequence, one.stats().poisoned)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("tidy_at_once")
+def test_handles_with_retention_get_along(open_queue, queue_path, eventually, caplog):
+    """Each drops what the other has open, and neither minds."""
+    options = {"roll": RollStrategy.by_count(1), "retention": RetentionPolicy(segments=2)}
+    handles = [open_queue(**options, flush=FlushMode.batch(1)) for _ in range(2)]
+    for _ in range(100):
+        for handle in handles:
+            handle.append(b"x")
+            handle.compact()
+            handle.tailer(on_gone="first").read()
+    eventually(lambda: handles[0].durable_sequence == 200)
+    eventually(lambda: len(data_files(queue_path)) == 2)
+
+    assert (200, []) == (handles[1].next_sequence, caplog.messages)
 
 
 def test_only_who_may_write_may_compact(pairs, open_queue):

@@ -6,11 +6,12 @@ import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 
 import penstock
-from penstock import RollStrategy
+from penstock import RollStrategy, Tailer
 from penstock.errors import QueueClosedError
 from tests.conftest import PATIENCE_SECONDS
 from tests.unit.looking import payloads, sequences
@@ -57,6 +58,24 @@ def test_following_can_be_gone_on_with(queue):
         found.append(payloads(tailer.follow(timedelta(0))))
 
     assert [[b"0"], [b"1"], [b"2"]] == found
+
+
+def test_the_timeout_counts_from_the_last_message(queue, monkeypatch):
+    """Messages that come in time keep it going, however long in all."""
+    clock = SimpleNamespace(now=0, waits=0)
+    monkeypatch.setattr("penstock.read.tailer.time.monotonic_ns", lambda: clock.now)
+
+    def wait(_: Tailer, nanoseconds: int) -> None:
+        clock.waits += 1
+        if clock.waits > 5:
+            clock.now += nanoseconds
+        else:
+            clock.now += nanoseconds - 1
+            queue.append(b"%d" % clock.waits)
+
+    monkeypatch.setattr(Tailer, "_wait", wait)
+
+    assert [b"1", b"2", b"3", b"4", b"5"] == payloads(queue.tailer().follow(SHORT))
 
 
 @pytest.mark.parametrize("start", ["start", "end", 0])

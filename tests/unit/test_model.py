@@ -35,13 +35,14 @@ class QueueAsList(RuleBasedStateMachine):
         self.expected: list[bytes] = []
         self.first = 0
         self.handles: list[Queue] = []
-        self.tailers: list[tuple[Tailer, int]] = []
+        self.readers: list[Queue] = []
+        self.tailers: list[tuple[Queue, Tailer, int]] = []
 
     @initialize(count=st.integers(1, 6))
     def begin(self, count: int) -> None:
         """Make the queue, with a size of segments of its own."""
         self.count = count
-        self.reopen()
+        self._open()
 
     def _of(self, which: int) -> Queue:
         return self.handles[which % len(self.handles)]
@@ -100,44 +101,59 @@ class QueueAsList(RuleBasedStateMachine):
         """It joins those that are there."""
         self._open()
 
+    @precondition(lambda self: len(self.readers) < 2)
+    @rule()
+    def open_reader(self) -> None:
+        """It stays while those who append come and go."""
+        self.readers.append(penstock.open(self.folder / "queue", read_only=True))
+
     @precondition(lambda self: len(self.handles) > 1)
     @rule(which=st.integers(0))
     def close_one(self, which: int) -> None:
         """The others go on."""
-        queue = self.handles.pop(which % len(self.handles))
-        self.tailers.clear()
-        queue.close()
+        self._close(self.handles, which)
+
+    @precondition(lambda self: self.readers)
+    @rule(which=st.integers(0))
+    def close_reader(self, which: int) -> None:
+        """Nobody notices."""
+        self._close(self.readers, which)
 
     @rule()
     def reopen(self) -> None:
         """Everything is there again when all have left."""
-        self.tailers.clear()
         while self.handles:
-            self.handles.pop().close()
+            self._close(self.handles, 0)
         self._open()
+
+    def _close(self, handles: list[Queue], which: int) -> None:
+        closed = handles.pop(which % len(handles))
+        self.tailers = [each for each in self.tailers if each[0] is not closed]
+        closed.close()
 
     @precondition(lambda self: len(self.tailers) < 4)
     @rule(which=st.integers(0), place=st.integers(0))
     def tail(self, which: int, place: int) -> None:
         """A tailer may begin anywhere from the first message to the end."""
         place = self.first + place % (len(self.expected) - self.first + 1)
-        queue = self._of(which)
-        self.tailers.append((queue.tailer(start=place, on_gone="first"), place))
+        handles = self.handles + self.readers
+        queue = handles[which % len(handles)]
+        self.tailers.append((queue, queue.tailer(start=place, on_gone="first"), place))
 
     @precondition(lambda self: self.tailers)
     @rule(which=st.integers(0), place=st.integers(0))
     def seek(self, which: int, place: int) -> None:
         """It may go anywhere from where it is."""
-        tailer, _ = self.tailers.pop(which % len(self.tailers))
+        queue, tailer, _ = self.tailers.pop(which % len(self.tailers))
         place = self.first + place % (len(self.expected) - self.first + 1)
         tailer.seek(sequence=place)
-        self.tailers.append((tailer, place))
+        self.tailers.append((queue, tailer, place))
 
     @precondition(lambda self: self.tailers)
     @rule(which=st.integers(0), count=st.integers(0, 8))
     def read(self, which: int, count: int) -> None:
         """What comes next is the message of its place, or the first that is left."""
-        tailer, place = self.tailers.pop(which % len(self.tailers))
+        queue, tailer, place = self.tailers.pop(which % len(self.tailers))
         for _ in range(count):
             message = tailer.read()
             if message is None:
@@ -147,7 +163,7 @@ class QueueAsList(RuleBasedStateMachine):
             assert place == message.sequence or place < message.sequence <= self.first
             assert self.expected[message.sequence] == message.payload
             place = message.sequence + 1
-        self.tailers.append((tailer, place))
+        self.tailers.append((queue, tailer, place))
 
     @precondition(lambda self: self.first > 0)
     @rule(which=st.integers(0), place=st.integers(0))
@@ -175,17 +191,17 @@ class QueueAsList(RuleBasedStateMachine):
     @invariant()
     def sequences_are_those_of_the_list(self) -> None:
         """Every handle says the same at any time."""
-        for queue in self.handles:
+        for queue in self.handles + self.readers:
             assert (self.first, len(self.expected)) == (queue.first_sequence, queue.next_sequence)
 
     def teardown(self) -> None:
         """Leave nothing behind."""
-        for queue in self.handles:
+        for queue in self.handles + self.readers:
             queue.close()
         shutil.rmtree(self.folder)
 
 
 QueueAsList.TestCase.settings = settings(
-    max_examples=40, stateful_step_count=30, derandomize=True, deadline=None
+    max_examples=25, stateful_step_count=30, derandomize=True, deadline=None
 )
-TestQueueAsList = QueueAsList.TestCase
+TestQueueAsList = pytest.mark.slow(QueueAsList.TestCase)

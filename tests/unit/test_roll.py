@@ -1,6 +1,8 @@
 """Rolling: when the active segment is sealed and the next begun, and what the files look like."""
 
+from collections import Counter
 from datetime import datetime, timedelta
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -9,7 +11,9 @@ from hypothesis import strategies as st
 import penstock
 from penstock import RollStrategy
 from penstock.log import directory
+from penstock.log.durable import Durability
 from penstock.log.roll import NEVER, Bank, is_due, limits
+from penstock.log.spare import SpareMaker
 from tests.conftest import SEGMENT_BYTES
 from tests.unit.looking import (
     HEADER_BYTES,
@@ -242,6 +246,7 @@ def test_numbers_have_four_digits_or_more(tmp_path_factory, numbers):
     assert sorted(numbers) == list(directory.list_segments(root))
 
 
+@pytest.mark.usefixtures("tidy_at_once")
 def test_a_sealed_segment_is_cut_to_its_messages(open_queue, queue_path, eventually):
     """What was allocated and not used is given back after a while."""
     put(open_queue(roll=RollStrategy.by_count(2)), 5)
@@ -252,6 +257,7 @@ def test_a_sealed_segment_is_cut_to_its_messages(open_queue, queue_path, eventua
     assert [expected, expected] == [file.stat().st_size for file in sealed]
 
 
+@pytest.mark.usefixtures("tidy_at_once")
 def test_a_spare_is_kept_ready(open_queue, queue_path, eventually):
     """The next roll need not wait for one to be made."""
     queue = open_queue()
@@ -264,6 +270,34 @@ def test_a_spare_is_kept_ready(open_queue, queue_path, eventually):
     assert inode == data_files(queue_path)[1].stat().st_ino
 
 
+@pytest.mark.usefixtures("tidy_at_once")
+def test_handles_with_different_sizes_do_not_replace_each_others_spare(
+    open_queue, eventually, monkeypatch
+):
+    """They did so in turns for ever, each time with a new file forced to the disk."""
+    make, flush_sealed = SpareMaker._make, Durability.flush_sealed
+    made: list[Path] = []
+    rounds: Counter[Durability] = Counter()
+
+    def make_and_tell(*arguments):
+        made.append(make(*arguments))
+        return made[-1]
+
+    def count_rounds(durability):
+        rounds[durability] += 1
+        flush_sealed(durability)
+
+    monkeypatch.setattr(SpareMaker, "_make", make_and_tell)
+    monkeypatch.setattr(Durability, "flush_sealed", count_rounds)
+    handles = [open_queue(segment_bytes=size) for size in (SEGMENT_BYTES, 2 * SEGMENT_BYTES)]
+    put(handles[0], 1)
+    rounds.clear()
+    eventually(lambda: len(rounds) == 2 and min(rounds.values()) > 5)
+
+    # One for the first segment, and one to be ready.
+    assert len(made) <= 2
+
+
 def test_an_empty_queue_takes_little_disk(queue_path):
     """Though its segments may grow to a gigabyte, it takes at most 2 MiB while it is open."""
     with penstock.open(queue_path):
@@ -272,6 +306,7 @@ def test_an_empty_queue_takes_little_disk(queue_path):
     assert taken <= 2 * MIB
 
 
+@pytest.mark.usefixtures("tidy_at_once")
 def test_closing_the_last_handle_gives_back_what_is_unused(queue_path, eventually):
     """Before, there are blocks ahead of the appenders, and a spare."""
     queue = penstock.open(queue_path)

@@ -50,6 +50,7 @@ def test_every_handle_tells_the_same(open_queue, read_only):
     )
 
 
+@pytest.mark.usefixtures("tidy_at_once")
 def test_disk_bytes_are_those_of_all_files(queue, queue_path, eventually):
     """The spare and the lock included."""
     queue.append(b"x")

@@ -174,7 +174,7 @@ def test_a_tailer_goes_over_every_roll(open_queue):
 def test_messages_of_many_segments_stay_readable(open_queue):
     """More than a handle keeps open at once."""
     queue = open_queue(roll=RollStrategy.by_count(1))
-    contents = [b"%d" % number for number in range(80)]
+    contents = [b"%d" % number for number in range(40)]
     for content in contents:
         queue.append(content)
     messages = list(queue.tailer())

@@ -188,27 +188,15 @@ def test_every_damage_is_found(written):
     assert (3, [(1, 2), (5, 7), (18, 19)]) == (len(faults), stretches)
 
 
-def break_indexes(path: Path) -> None:
-    """Damage an entry of the first index, and delete the second."""
-    wrong, missing = sorted(path.rglob("*.index"))[:2]
-    flip(wrong, LAYOUT["INDEX_HEADER_BYTES"] + LAYOUT["INDEX_ENTRY_BYTES"])
-    missing.unlink()
-
-
 def test_an_index_is_no_message(written):
     """Without it nothing is lost, so it is told apart from the faults."""
-    break_indexes(written)
+    wrong, missing = sorted(written.rglob("*.index"))[:2]
+    flip(wrong, LAYOUT["INDEX_HEADER_BYTES"] + LAYOUT["INDEX_ENTRY_BYTES"])
+    missing.unlink()
     with penstock.open(written, read_only=True) as queue:
         report = queue.verify()
 
     assert (True, 2) == (report.ok, report.unindexed)
-
-
-def test_a_writer_makes_its_indexes_again(written, eventually):
-    """It needs no call."""
-    break_indexes(written)
-    with penstock.open(written) as queue:
-        assert eventually(lambda: queue.verify().unindexed == 0)
 
 
 def test_progress_is_told_segment_by_segment(written):

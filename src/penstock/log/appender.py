@@ -141,11 +141,11 @@ class SegmentHost:
         self._remove_unused(number)
         chain = Chain(_REASON_ROLL, bank.number, bank.position, bank.next_sequence, bank.last_check)
         durable = self._control.load(_DURABLE)
-        begun = self._spares.begin(made, number, bank.next_sequence, now_ns, chain, durable)
-        if capacity > begun.file_bytes() and frames_bytes + _PAGE_BYTES * 2 > begun.file_bytes():
-            with disk_errors(begun.path, frames_bytes):
-                begun.allocate(0, min(capacity, frames_bytes + _PAGE_BYTES * 2))
-        self._control.begin_bank(bank_of(begun, self._settings, now_ns, durable))
+        begun, allocated = self._spares.begin(
+            made, number, bank.next_sequence, now_ns, chain, durable
+        )
+        words = bank_of(begun, self._settings, now_ns, allocated, durable)
+        self._control.begin_bank(list(words))
         self._segments.add(begun)
         self._use_locked(begun)
         self._control.wake()

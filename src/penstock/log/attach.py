@@ -17,6 +17,7 @@ from penstock.log import metadata as metadata_file
 from penstock.log.identity import find_again, identify
 from penstock.log.locks import AliveFile, LockFile
 from penstock.log.metadata import Metadata, Settings
+from penstock.log.durable import make_name_durable
 from penstock.log.evidence import evidence_of
 from penstock.log.recover import Beginning, recover
 from penstock.log.rescue import rescue
@@ -243,7 +244,7 @@ def _recover(
     beginning = recover(root, metadata, segments, evidence)
     begun_at = max(clock.now_ns(), beginning.timestamp)
     made = spares.take(settings.segment_bytes)
-    segment = spares.begin(
+    segment, allocated = spares.begin(
         made,
         beginning.number,
         beginning.base_sequence,
@@ -252,15 +253,18 @@ def _recover(
         beginning.durable_sequence,
     )
     segments.add(segment)
-    _new_control(attached, lock, stall_ns, segment, begun_at, beginning)
+    # Before anybody appends to it: a second power cut must not bring back the state of the first,
+    # for then the same sequences would be handed out once more.
+    make_name_durable(root, segment)
+    bank = bank_of(segment, settings, begun_at, allocated, beginning.durable_sequence)
+    _new_control(attached, lock, stall_ns, bank, beginning)
 
 
 def _new_control(
     attached: Attached,
     lock: LockFile,
     stall_ns: int,
-    segment: Segment,
-    begun_at: int,
+    bank: Bank,
     beginning: Beginning,
 ) -> None:
     root, metadata = attached.root, attached.metadata
@@ -269,9 +273,9 @@ def _new_control(
     directory.write_all(alive.fd, bytes(CONTROL_BYTES), 0)
     alive.join()
     control = _mapped(alive.fd, lock.fd, stall_ns, writable=True)
-    control.begin_bank(bank_of(segment, metadata.settings, begun_at, durable))
-    control.raise_durable(durable, attached.segments.holding(durable) or segment.number)
-    control.store(_NAMED, segment.number - 1)
+    control.begin_bank(list(bank))
+    control.raise_durable(durable, attached.segments.holding(durable) or bank.number)
+    control.store(_NAMED, bank.number)
     # The last one from before is looked after as if it had just been sealed.
     control.store(_TIDIED, max(0, beginning.chain.previous_number - 1))
     control.initialise(metadata.queue_id, clock.boot_id(), alive.inode, lock.inode)
@@ -282,26 +286,26 @@ def _new_control(
     attached.control, attached.alive = control, alive
 
 
-def bank_of(segment: Segment, settings: Settings, begun_at: int, durable: int) -> list[int]:
-    """The words of a bank for a segment that was just begun."""
+def bank_of(
+    segment: Segment, settings: Settings, begun_at: int, allocated: int, durable: int
+) -> Bank:
+    """What is true of a segment that was just begun."""
     base = segment.base_sequence
     end = limits(settings.roll, segment.capacity, base, begun_at)
-    return list(
-        Bank(
-            number=segment.number,
-            base_sequence=base,
-            position=_HEADER_BYTES,
-            next_sequence=base,
-            last_timestamp=begun_at,
-            intent_end=0,
-            last_check=0,
-            marked_sequence=durable,
-            allocated=min(segment.file_bytes(), segment.capacity),
-            capacity=segment.capacity,
-            roll_position=end.position,
-            roll_sequence=end.sequence,
-            roll_time=end.time_ns,
-            index_every=segment.index_every,
-            first_timestamp=0,
-        )
+    return Bank(
+        number=segment.number,
+        base_sequence=base,
+        position=_HEADER_BYTES,
+        next_sequence=base,
+        last_timestamp=begun_at,
+        intent_end=0,
+        last_check=0,
+        marked_sequence=durable,
+        allocated=min(allocated, segment.capacity),
+        capacity=segment.capacity,
+        roll_position=end.position,
+        roll_sequence=end.sequence,
+        roll_time=end.time_ns,
+        index_every=segment.index_every,
+        first_timestamp=0,
     )

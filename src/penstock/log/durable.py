@@ -83,27 +83,37 @@ class Durability:
         while number <= active:
             segment = self._segments.readable(number)
             if segment is not None:
-                try:
-                    self._name(segment)
-                except OSError as error:
-                    failure = FlushError(segment.path, error.errno or 0)
-                    self._poison(failure)
-                    raise failure from error
+                self._name(segment)
             self._control.store(_NAMED, number)
             number += 1
 
     def _name(self, segment: Segment) -> None:
-        """Force the header by writing it once more, alone: a flush of the file would take all."""
-        fd = os.open(segment.path, os.O_WRONLY | os.O_DSYNC | os.O_CLOEXEC)
         try:
-            directory.write_all(fd, segment.header_bytes(_PART_AT, _PART_BYTES), _PART_AT)
-        finally:
-            os.close(fd)
-        folder = segment.path.parent
-        directory.flush_folder(folder)
-        while folder != self._root:
-            folder = folder.parent
-            directory.flush_folder(folder)
+            make_name_durable(self._root, segment)
+        except FileNotFoundError:
+            # Another handle dropped it meanwhile, as retention told it to.
+            self._segments.forget(segment.number)
+        except OSError as error:
+            failure = FlushError(segment.path, error.errno or 0)
+            self._poison(failure)
+            raise failure from error
 
     def _poison(self, error: FlushError) -> None:
         self._control.poison(error.errno, str(error))
+
+
+def make_name_durable(root: Path, segment: Segment) -> None:
+    """Force a segment's name and header to the disk, and the folders above it.
+
+    The header is written once more, alone: a flush of the file would take all of its bytes.
+    """
+    fd = os.open(segment.path, os.O_WRONLY | os.O_DSYNC | os.O_CLOEXEC)
+    try:
+        directory.write_all(fd, segment.header_bytes(_PART_AT, _PART_BYTES), _PART_AT)
+    finally:
+        os.close(fd)
+    folder = segment.path.parent
+    directory.flush_folder(folder)
+    while folder != root:
+        folder = folder.parent
+        directory.flush_folder(folder)

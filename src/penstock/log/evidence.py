@@ -15,6 +15,8 @@ from penstock.log.segments import Segments
 _logger = logging.getLogger("penstock.recover")
 
 _DURABLE = LAYOUT["CONTROL_DURABLE_SEQUENCE_AT"]
+_DURABLE_COPY = LAYOUT["CONTROL_DURABLE_COPY_AT"]
+_ALL_BITS = (1 << 64) - 1
 _CHECK_BYTES = LAYOUT["FRAME_CHECK_BYTES"]
 _FRAME_BYTES_MIN = LAYOUT["FRAME_BYTES_MIN"]
 _ALIGNMENT = LAYOUT["FRAME_ALIGNMENT"]
@@ -77,10 +79,13 @@ def evidence_of(
     if bank.next_sequence > most or bank.number > max(segments.numbers(), default=0) + UNNAMED_MAX:
         _logger.warning("the control page speaks of sequences that cannot be: not believed")
         return Evidence(is_known=True)
+    durable = control.load(_DURABLE)
     if not is_of_now:
-        # No check covers the words of an earlier boot, and the frames carry the mark as well.
-        return Evidence(True, 0, 0, bank.next_sequence if not segments.numbers() else 0)
-    durable = min(control.load(_DURABLE), bank.next_sequence)
+        # The words of an earlier boot have no check, but for the durable mark and its copy.
+        is_proven = durable == control.load(_DURABLE_COPY) ^ _ALL_BITS and durable <= most
+        following = 0 if segments.numbers() else bank.next_sequence
+        return Evidence(True, durable if is_proven else 0, 0, following)
+    durable = min(durable, bank.next_sequence)
     # The check before its end must be the one the page remembers, or one of them is damaged.
     segment = segments.readable(bank.number)
     end = KnownEnd(bank.number, bank.position, bank.next_sequence)

@@ -10,11 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from penstock.errors import CorruptionError, FormatVersionError, MetadataError
-from penstock.kernel import LAYOUT, Segment
+from penstock.kernel import LAYOUT, Segment, prepared_capacity
 from penstock.log import directory
 from penstock.log import metadata as metadata_file
-from penstock.log.metadata import CHECKSUMS, Metadata, Settings
+from penstock.log.metadata import CHECKSUMS, QUEUE_ID_BYTES, Metadata, Settings
 from penstock.log.spare import read_header
+
+_ID_AT = LAYOUT["SEGMENT_QUEUE_ID_AT"]
+_QUEUE_ID = slice(_ID_AT, _ID_AT + QUEUE_ID_BYTES)
 
 _logger = logging.getLogger("penstock.identity")
 
@@ -24,6 +27,7 @@ def identify(root: Path, settings_of: Callable[[Settings | None], Settings]) -> 
     try:
         metadata = metadata_file.read(root)
         if metadata is not None:
+            _check_owner(root, metadata)
             return metadata
         error = MetadataError(root / directory.METADATA, "it is missing")
     except MetadataError as broken:
@@ -37,6 +41,17 @@ def identify(root: Path, settings_of: Callable[[Settings | None], Settings]) -> 
     metadata_file.write(root, metadata)
     directory.flush_folder(root.parent)
     return metadata
+
+
+def _check_owner(root: Path, metadata: Metadata) -> None:
+    """Hold the identity against the newest segment's: a wrong one would hide all of the log."""
+    for path in reversed(directory.list_segments(root).values()):
+        with contextlib.suppress(OSError, CorruptionError, FormatVersionError):
+            header = read_header(path)
+            prepared_capacity(path, header)
+            if header[_QUEUE_ID] != metadata.queue_id:
+                raise MetadataError(root / directory.METADATA, "its queue_id is of another queue")
+            return
 
 
 def _keep_broken(path: Path) -> None:
@@ -56,8 +71,7 @@ def find_again(
         except (OSError, CorruptionError, FormatVersionError):
             continue
         metadata = metadata_file.create(_settings_in(read_header(path), settings_of(None)))
-        id_at = LAYOUT["SEGMENT_QUEUE_ID_AT"]
-        queue_id = read_header(path)[id_at : id_at + 16]
+        queue_id = read_header(path)[_QUEUE_ID]
         return replace(metadata, queue_id=queue_id, first_number=min(listed))
     raise error
 

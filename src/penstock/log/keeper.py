@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import threading
@@ -38,6 +39,7 @@ class Keeper:
         self._ahead: kernel.Keeper | None = None
         self._ahead_of: Segment | None = None
         self._left: Segment | None = None
+        self._unchecked: list[int] | None = None
         self._bell = threading.Event()
         self._threads = [
             threading.Thread(target=self._run, args=(work,), name=f"penstock-{name}", daemon=True)
@@ -53,6 +55,10 @@ class Keeper:
     def is_this_thread(self) -> bool:
         """Whether the caller is a keeper itself, as when it collects garbage."""
         return threading.current_thread() in self._threads
+
+    def ring(self) -> None:
+        """Wake the thread that tidies."""
+        self._bell.set()
 
     def stop(self) -> None:
         """Wait until the threads have noticed that the log is closed."""
@@ -102,27 +108,37 @@ class Keeper:
     def _tidy_locked(self) -> None:
         log = self._log
         bank = log.host.bank()
+        log.segments.refresh()
         if bank.messages:
             log.spares.keep_ready(log.settings.segment_bytes, bank.allocated)
         left, self._left = self._left, None
         if left is not None and left.number < bank.number:
-            self._cut(left)
+            self._tidy(left)
         tidied = log.control.load(_TIDIED)
         for number in range(max(tidied + 1, log.metadata.first_number), bank.number):
             segment = log.segments.readable(number)
             if segment is not None:
-                self._cut(segment)
-                if rebuild_if_wrong(segment, log.segments.end(segment)):
-                    log.segments.reopen(number)
+                self._tidy(segment)
             log.control.store(_TIDIED, number)
+        if self._unchecked is None:
+            self._unchecked = [n for n in log.segments.numbers() if n < bank.number]
+        elif self._unchecked:
+            # One at a time: nobody waits for it, and it reads from the disk.
+            older = log.segments.readable(self._unchecked.pop())
+            if older is not None:
+                self._tidy(older)
         if log.retention is not None:
             log.compact_locked()
 
-    def _cut(self, segment: Segment) -> None:
-        """Give back what a sealed segment does not use."""
+    def _tidy(self, segment: Segment) -> None:
+        """Give back what a sealed segment does not use, and see that its index is whole."""
         end = self._log.segments.end(segment)
         whole = end.position + _SEAL_BYTES
         # What stands behind a torn end is kept: only a true seal says that there is nothing.
         is_sealed = segment.walk(end.position, end.messages, segment.capacity)[5]
-        if is_sealed and segment.file_bytes() > whole:
-            os.truncate(segment.path, whole)
+        # Another handle may drop the segment at any moment; then there is nothing to do.
+        with contextlib.suppress(FileNotFoundError):
+            if is_sealed and segment.file_bytes() > whole:
+                os.truncate(segment.path, whole)
+            if segment.path.exists() and rebuild_if_wrong(segment, end):
+                self._log.segments.reopen(segment.number)

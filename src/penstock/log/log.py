@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import logging
 import os
@@ -250,6 +251,20 @@ class Log:
             keeper.stop()
         self._let_go()
 
+    def abandon(self) -> None:
+        """Called when nobody can use the log any more, by whatever thread collected it.
+
+        That thread may be in the midst of anything, so the keeper leaves in its place.
+        """
+        self.is_closed = True
+        if self.writer is None:
+            self._attached.close()
+            return
+        self._left_to_keeper = True
+        self.writer.close()
+        if self._keeper is not None:
+            self._keeper.ring()
+
     def leave_as_keeper(self) -> None:
         """Called by each keeper at its end; one of them lets go if nobody waits for it."""
         with self._guard:
@@ -301,4 +316,11 @@ def _after_fork_in_child() -> None:
         log.forked()
 
 
+def _close_all() -> None:
+    """At the end of the program every queue is closed in order."""
+    for log in list(_open_logs):
+        log.close()
+
+
+atexit.register(_close_all)
 os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -69,9 +69,11 @@ def _begin_again(metadata: Metadata, evidence: Evidence, highest: int) -> Beginn
     if highest == 0 and not evidence.is_known:
         return Beginning(number, 0, 0, Chain(LAYOUT["REASON_FIRST"], 0, 0, 0, 0), 0)
     base = beyond(evidence.next_sequence, metadata.settings.segment_bytes)
-    _logger.warning("every segment is gone; the next append gets %d", base)
-    chain = Chain(LAYOUT["REASON_RECOVERY"], max(1, number - 1), 0, evidence.next_sequence, 0)
-    return Beginning(max(2, number), base, 0, chain, 0)
+    _tell_loss(0, evidence.durable_sequence, base)
+    # A segment that is known to have held messages is named, so that readers hear of it.
+    lost = evidence.number or (1 if evidence.durable_sequence else 0)
+    chain = Chain(LAYOUT["REASON_RECOVERY"], lost, 0, evidence.next_sequence, 0)
+    return Beginning(max(lost + 1, number), base, 0, chain, 0)
 
 
 def remove_leftovers(root: Path) -> None:
@@ -126,21 +128,46 @@ def _judge(segments: Segments, evidence: Evidence) -> _Judged:
         for number in numbers
         if number >= start and (segment := segments.readable(number)) is not None
     ]
-    if not scans or scans[-1][0].number != numbers[-1]:
+    if not scans:
         return _Judged(None, numbers[-1], Place(), durable, is_whole=False)
-    if evidence.end is not None and (place := evidence.end.place(*scans[-1])) is not None:
-        return _Judged(scans[-1][0], scans[-1][0].number, place, durable, is_whole=True)
+    segment, found = scans[-1]
+    is_readable = segment.number == numbers[-1]
+    if is_readable and evidence.end is not None:
+        place = evidence.end.place(segment, found)
+        if place is not None:
+            return _Judged(segment, segment.number, place, durable, is_whole=True)
     durable = max([durable, *(found.marked_sequence for _, found in scans)])
-    memory_is_whole = scans[-1][0].header_bytes(_BOOT_ID, 16) == clock.boot_id()
+    memory_is_whole = segment.header_bytes(_BOOT_ID, 16) == clock.boot_id()
+    if not memory_is_whole and not evidence.is_clean:
+        torn = _first_tear(segments, scans, durable)
+        if torn is not None:
+            return torn
+    if not is_readable:
+        return _Judged(None, numbers[-1], Place(), durable, is_whole=False)
     if memory_is_whole:
-        return _judge_memory(*scans[-1], durable, evidence)
+        return _judge_memory(segment, found, durable, evidence)
+    return _Judged(segment, segment.number, found.end, durable, is_whole=False)
+
+
+def _first_tear(
+    segments: Segments, scans: list[tuple[Segment, Scan]], durable: int
+) -> _Judged | None:
+    """Where a power cut ended the log: at damage, at lost pages, or at a segment that is lost."""
     for at, (segment, found) in enumerate(scans):
         following = scans[at + 1][0] if at + 1 < len(scans) else None
         torn = torn_at(segment, found, durable) or _cut_short(segment, found, following, durable)
+        number = segments.after(segment.number)
+        is_followed = number is None or (
+            following is not None
+            and following.number == number
+            and segments.is_successor(following, segment.number)
+        )
+        if torn is None and not is_followed:
+            end = segment.base_sequence + found.end.ordinal
+            torn = found.end if end >= durable else None
         if torn is not None:
             return _Judged(segment, segment.number, torn, durable, is_whole=False)
-    segment, found = scans[-1]
-    return _Judged(segment, segment.number, found.end, durable, is_whole=False)
+    return None
 
 
 def _scan_judged(segments: Segments, segment: Segment, durable: int) -> Scan:
@@ -216,7 +243,7 @@ def _go_on(
         if judged.segment is not None:
             # What was durable and is not there any more is damage, and told to whoever reads.
             end = max(end, durable)
-        _tell_loss(judged, base)
+        _tell_loss(judged.end, durable, base)
     reason = LAYOUT["REASON_RECOVERY"]
     place = judged.place
     chain = Chain(reason, judged.number, place.position, end, place.check)
@@ -225,12 +252,12 @@ def _go_on(
     return Beginning(highest + 1, base, place.timestamp, chain, min(durable, base))
 
 
-def _tell_loss(judged: _Judged, base: int) -> None:
+def _tell_loss(end: int, durable: int, base: int) -> None:
     _logger.warning(
         "the log was not closed and may have lost its end: what was appended from message %d on "
         "is gone; every message below %d was durable; the next append gets %d",
-        judged.end,
-        judged.durable_sequence,
+        end,
+        durable,
         base,
-        extra={"first_lost": judged.end, "durable_sequence": judged.durable_sequence},
+        extra={"first_lost": end, "durable_sequence": durable},
     )

@@ -15,7 +15,7 @@ from penstock.errors import CorruptionError, PenstockError, SegmentIOError
 from penstock.kernel import LAYOUT, Segment
 from penstock.log import directory
 from penstock.log.roll import NEVER
-from penstock.log.scan import Place, Scan, scan, torn_at, unfinished_at
+from penstock.log.scan import HEADER_BYTES, Place, Scan, scan, torn_at, unfinished_at
 
 _PREVIOUS_NUMBER = LAYOUT["SEGMENT_PREVIOUS_NUMBER_AT"]
 _PREVIOUS_END_POSITION = LAYOUT["SEGMENT_PREVIOUS_END_POSITION_AT"]
@@ -134,6 +134,9 @@ class Segments:
         return Segment(path, data, index, self._writable)
 
     def _remember(self, segment: Segment) -> None:
+        if segment.word_at(HEADER_BYTES) == 0:
+            # It may be left of a roll that was cut short, and its file replaced by another.
+            return
         self._opened[segment.number] = segment
         while len(self._opened) > OPEN_MAX:
             self._opened.popitem(last=False)

@@ -11,12 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from penstock import clock
-from penstock.errors import (
-    CorruptionError,
-    DiskFullError,
-    FormatVersionError,
-    SegmentIOError,
-)
+from penstock.errors import DiskFullError, PenstockError, SegmentIOError
 from penstock.kernel import (
     LAYOUT,
     Segment,
@@ -74,8 +69,11 @@ class SpareMaker:
         self._path = root / directory.SPARE
 
     def keep_ready(self, capacity: int, like_bytes: int) -> None:
-        """Have a spare of this capacity at hand, with blocks as the active segment has them."""
-        if self._usable(self._path, capacity):
+        """Have a spare at hand, with blocks as the active segment has them.
+
+        One of another capacity stays: another handle of other settings made it, and may roll next.
+        """
+        if self._usable(self._path):
             return
         first_bytes = min(max(like_bytes, FIRST_BYTES), _READY_BYTES_MAX)
         made = self._make(capacity, directory.SPARE + directory.MAKING, first_bytes)
@@ -100,16 +98,16 @@ class SpareMaker:
         """Delete the spare."""
         self._path.unlink(missing_ok=True)
 
-    def _usable(self, path: Path, capacity: int) -> bool:
-        """A spare of another boot or another size is not what is wanted."""
+    def _usable(self, path: Path, capacity: int | None = None) -> bool:
+        """A spare of another boot, or of another capacity if one is asked for, is of no use."""
         try:
             header = read_header(path)
             return (
-                prepared_capacity(path, header) == capacity
+                prepared_capacity(path, header) == (capacity or prepared_capacity(path, header))
                 and header[_BOOT_ID_AT : _BOOT_ID_AT + 16] == clock.boot_id()
                 and header[_QUEUE_ID_AT : _QUEUE_ID_AT + 16] == self._queue_id
             )
-        except (FileNotFoundError, CorruptionError, FormatVersionError):
+        except (OSError, PenstockError):
             return False
 
     def _make(self, capacity: int, name: str, first_bytes: int = FIRST_BYTES) -> Path:
@@ -147,8 +145,8 @@ class SpareMaker:
         begun_at_ns: int,
         chain: Chain,
         durable_sequence: int,
-    ) -> Segment:
-        """Turn a made file into the segment of this number, under its own name."""
+    ) -> tuple[Segment, int]:
+        """Turn a made file into the segment of this number; tells how far it has blocks, too."""
         path = directory.segment_path(self.root, number, begun_at_ns)
         part = begun_header(
             self._checksum, number, base_sequence, begun_at_ns, *chain, durable_sequence
@@ -158,13 +156,14 @@ class SpareMaker:
             fd = os.open(made, os.O_RDWR | os.O_CLOEXEC)
             try:
                 directory.write_all(fd, part, _BEGUN_AT)
+                allocated = os.fstat(fd).st_size
                 salt = int.from_bytes(os.pread(fd, 8, _SALT_AT), "little")
                 made.rename(path)
             except OSError:
                 os.close(fd)
                 raise
         index = self._begin_index(path, number, base_sequence, salt)
-        return Segment(path, fd, index, writable=True)
+        return Segment(path, fd, index, writable=True), allocated
 
     def _begin_index(self, data: Path, number: int, base_sequence: int, salt: int) -> int:
         """Make the index file; without one only seeking is slower, so a failure stops nothing."""

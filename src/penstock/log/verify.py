@@ -16,6 +16,7 @@ from penstock.stats import VerifyReport
 _PREVIOUS_CHECK = LAYOUT["SEGMENT_PREVIOUS_CHECK_AT"]
 _PREVIOUS_NUMBER = LAYOUT["SEGMENT_PREVIOUS_NUMBER_AT"]
 _REASON = LAYOUT["SEGMENT_REASON_AT"]
+_ROLL = LAYOUT["REASON_ROLL"]
 
 
 class _Verified(NamedTuple):
@@ -83,8 +84,9 @@ def _broken_chain(log: Log, segment: Segment, end: Place) -> list[PenstockError]
     if later.header_word(_PREVIOUS_CHECK) != end.check:
         reason = "its last message is not the one that the next segment follows"
         return [CorruptionError(segment.path, end.position, None, reason)]
+    # A power cut may take the seal away, and the next segment says the same; but it does not change it.
     is_sealed = segment.walk(end.position, end.ordinal, segment.capacity)[5]
-    if later.header_word(_REASON) == LAYOUT["REASON_ROLL"] and not is_sealed:
+    if segment.word_at(end.position) != 0 and not is_sealed and later.header_word(_REASON) == _ROLL:
         return [CorruptionError(segment.path, end.position, None, "its seal is damaged")]
     return []
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import operator
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from datetime import datetime, timedelta
-from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, cast
 
 from penstock import kernel
@@ -33,12 +33,6 @@ _PREVIOUS_NUMBER = LAYOUT["SEGMENT_PREVIOUS_NUMBER_AT"]
 _BEGUN_AT = LAYOUT["SEGMENT_BEGUN_AT"]
 # Between two waits a reader looks whether the queue was closed, or its control page replaced.
 _WAIT_SLICE_NS = 50_000_000
-
-
-@lru_cache(maxsize=1)
-def _waiters() -> ThreadPoolExecutor:
-    """Threads that sleep for tasks; asyncio's own would all be taken by a few dozen readers."""
-    return ThreadPoolExecutor(max_workers=64, thread_name_prefix="penstock-wait")
 
 
 class Tailer(kernel.Tailer):
@@ -121,7 +115,20 @@ class Tailer(kernel.Tailer):
             message = self.read()
             if message is not None:
                 return message
-            self._waiting = _waiters().submit(self._wait, _WAIT_SLICE_NS)
+            self._waiting = self._wait_in_thread()
+
+    def _wait_in_thread(self) -> Future[None]:
+        """Sleep for a task, in a thread that nobody has to join at the end of the program."""
+        done: Future[None] = Future()
+
+        def wait() -> None:
+            try:
+                self._wait(_WAIT_SLICE_NS)
+            finally:
+                done.set_result(None)
+
+        threading.Thread(target=wait, name="penstock-wait", daemon=True).start()
+        return done
 
     def read_arrow(
         self, bytes_max: int = 8 << 20, columns: Sequence[str] = NARROW_COLUMNS
@@ -155,7 +162,8 @@ class Tailer(kernel.Tailer):
             return self._enter_first()
         number, position, count = place
         segment = self._log.segments.readable(number)
-        if not self._is_final:
+        bank = self._log.bank()
+        if not self._is_final or (bank is not None and bank.number == number):
             return self._look_again(segment, number, position, count)
         return self._go_on(segment, number, count)
 
@@ -164,7 +172,8 @@ class Tailer(kernel.Tailer):
         bank = self._log.bank()
         if bank is not None:
             if bank.number == number:
-                return False
+                self._extend(bank.position, None)
+                return position < bank.position
         elif segment is not None and self._log.segments.after(number) is None:
             walked = segment.walk(position, count, segment.file_bytes())
             self._extend(walked[0], None)
@@ -253,7 +262,8 @@ class Tailer(kernel.Tailer):
             return bank.position, None
         end = log.segments.end(segment)
         if bank is None and log.segments.after(segment.number) is None:
-            return end.position, None
+            is_known = log.segments.known_end is not None
+            return end.position, end.messages if is_known else None
         return min(end.position, segment.file_bytes()), end.messages
 
     def _to_first(self) -> None:
