@@ -6,6 +6,7 @@ Run it with `make demo`, or by `python examples/demo.py --seconds 5 --producers 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import multiprocessing
 import os
 import signal
@@ -115,11 +116,9 @@ def listen(
 ) -> None:
     """Take in what the producers say."""
     for name, _, reader in producers:
-        try:
+        with contextlib.suppress(EOFError):
             while reader.poll(0.02):
                 said[name] = reader.recv()
-        except EOFError:
-            continue
 
 
 def account(

@@ -143,13 +143,6 @@ impl Control {
         self.lock_fd.store(-1, Relaxed);
     }
 
-    /// Raises the durable mark, and then its copy: a copy that was not reached yet is merely no proof.
-    pub fn raise_mark(&self, sequence: u64) {
-        let mark = self.u64_at(CONTROL_DURABLE_SEQUENCE_AT);
-        mark.fetch_max(sequence, AcqRel);
-        self.u64_at(CONTROL_DURABLE_COPY_AT).store(!mark.load(Acquire), Release);
-    }
-
     fn call_locked<'py>(
         word: &LockWord<'_>,
         mend: bool,
@@ -322,7 +315,7 @@ impl Control {
     /// Raises the durable mark; it never goes down.
     fn raise_durable(&self, sequence: u64, number: u64) {
         self.changed_at(CONTROL_DURABLE_NUMBER_AT).fetch_max(number, AcqRel);
-        self.raise_mark(sequence);
+        crate::flush::raise_mark(self, sequence);
         self.wake_flush_waiters();
     }
 

@@ -87,7 +87,14 @@ fn flush_and_mark(control: &Control, region: &Region) -> Flushed {
         if let Err(error) = os::flush(region.data_fd()) {
             return Flushed::Failed(error);
         }
-        control.raise_mark(next);
+        raise_mark(control, next);
     }
     Flushed::Done
+}
+
+/// Raises the durable mark, and then its copy: one that was not reached yet is merely no proof.
+pub fn raise_mark(control: &Control, sequence: u64) {
+    let mark = control.u64_at(CONTROL_DURABLE_SEQUENCE_AT);
+    mark.fetch_max(sequence, AcqRel);
+    control.u64_at(CONTROL_DURABLE_COPY_AT).store(!mark.load(Acquire), Release);
 }

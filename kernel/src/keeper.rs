@@ -114,7 +114,7 @@ impl Loop<'_> {
         }
         if to > self.progress.grown {
             if os::allocate(self.region.data_fd(), allocated, to).is_err() {
-                // The appender that runs out of room will meet the error itself and tell its caller.
+                // The appender that runs out of room will meet the error itself and tell.
                 self.progress.retry_at = now + RETRY_NS;
                 return false;
             }

@@ -138,9 +138,9 @@ pub fn read_at(fd: RawFd, bytes: &mut [u8], at: usize) -> bool {
     got == bytes.len() as isize
 }
 
-/// Makes the file several times longer than it has blocks. A file whose length grows with each step gets
-/// small pages in memory, and appends then meet dozens of times as many page faults; a refusal changes
-/// nothing but that.
+/// Makes the file several times longer than it has blocks. A file whose length grows with each step
+/// gets small pages in memory, and appends then meet dozens of times as many page faults; a refusal
+/// changes nothing but that.
 pub fn stretch(fd: RawFd, allocated: usize, capacity: usize) {
     let wanted = allocated.saturating_mul(4).min(capacity);
     if file_bytes(fd).is_ok_and(|length| length < allocated.saturating_mul(2).min(capacity)) {

@@ -170,7 +170,7 @@ impl Region {
                 return None;
             }
             if position % PAGE_BYTES == 0 && bytes.iter().take(PAGE_BYTES).all(|byte| *byte == 0) {
-                // Behind the blocks there may be nothing but a hole up to the segment's full length.
+                // Behind the blocks there may be nothing but a hole up to the file's length.
                 position = os::next_data(self.data_fd(), position + PAGE_BYTES)?;
                 continue;
             }

@@ -4,9 +4,10 @@ The way of a message: `log` takes it in, `read` hands it out, `queue` is what us
 """
 
 from penstock import errors
+from penstock.log.transaction import Transaction
 from penstock.message import Priority
 from penstock.options import FlushMode, RetentionPolicy, RollStrategy
-from penstock.queue import Queue, Transaction, open
+from penstock.queue import Queue, open
 from penstock.read import Message, ReadBatch, Tailer
 from penstock.stats import CompactResult, QueueStats, VerifyReport
 

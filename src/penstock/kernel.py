@@ -7,7 +7,8 @@ import warnings
 
 if not sys.platform.startswith("linux"):
     raise ImportError(
-        f"Penstock runs on Linux, and this is {sys.platform}: use a Linux machine, container or WSL 2"
+        f"Penstock runs on Linux, and this is {sys.platform}: "
+        "use a Linux machine, a container or WSL 2"
     )
 
 from penstock._kernel import (
@@ -60,7 +61,7 @@ __all__ = [
 
 if PROFILE == "debug":
     warnings.warn(
-        "this Penstock kernel was built for debugging and is many times slower: build with --release",
+        "this Penstock kernel was built for debugging and is far slower: build with --release",
         RuntimeWarning,
         stacklevel=2,
     )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import operator
 import os
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,14 +20,15 @@ from penstock.log.attach import attach_reader, attach_writer
 from penstock.log.directory import disk_bytes
 from penstock.log.log import Log
 from penstock.log.metadata import DEFAULTS, Settings
+from penstock.log.transaction import Transaction
 from penstock.log.verify import verify as verify_log
-from penstock.message import Priority, duration_ns
+from penstock.message import duration_ns
 from penstock.options import FlushMode, RetentionPolicy, RollStrategy
 from penstock.read import ReadBatch, Start, Tailer
 from penstock.stats import CompactResult, QueueStats, VerifyReport
 
 if TYPE_CHECKING:
-    from typing_extensions import Buffer, Self
+    from typing_extensions import Self
 
 
 def open(
@@ -45,27 +48,18 @@ def open(
 ) -> Queue:
     """Open the queue in a folder, and make it if it is not there.
 
-    What is left out of `segment_bytes`, `roll`, `index_every` and `checksum` is as the queue was
-    created (1 GiB, by size, 1024, "xxh3"). `verify` checks every message first and raises the
-    first CorruptionError. `exclusive` refuses company. `read_only` never writes a byte. An append
-    that waits longer than `stall` for a stopped process raises WriterStalledError.
+    What is left out of the first three and `checksum` is as the queue was created (1 GiB, by size,
+    1024, "xxh3"). `verify` checks every message and raises the first CorruptionError. `exclusive`
+    refuses company. `read_only` never writes a byte. An append that waits longer than `stall` for
+    a stopped process raises WriterStalledError.
 
     >>> with open("orders") as queue:
     ...     queue.append(b"hello")
     0
     """
     _check_options(flush, retention, compression, read_only=read_only, exclusive=exclusive)
-    given: dict[str, Any] = {
-        "segment_bytes": segment_bytes,
-        "index_every": index_every,
-        "roll": roll,
-        "checksum": checksum,
-    }
-
-    def settings_of(created: Settings | None) -> Settings:
-        said = {name: value for name, value in given.items() if value is not None}
-        return replace(created or DEFAULTS, **said)
-
+    given = (segment_bytes, index_every, roll, checksum)
+    settings_of = partial(_settings, given)
     settings_of(None)
     root = Path(path).absolute()
     if read_only:
@@ -73,23 +67,23 @@ def open(
     else:
         stall_ns = duration_ns("stall", stall)
         attached = attach_writer(root, settings_of, exclusive=exclusive, stall_ns=stall_ns)
-    try:
+    with contextlib.ExitStack() as undo:
+        undo.callback(attached.close)
         settings = settings_of(attached.metadata.settings)
         log = Log(attached, settings, flush, retention, exclusive=exclusive)
-    except BaseException:
-        attached.close()
-        raise
-    try:
+        undo.callback(log.close)
         queue = Queue(log)
-    except BaseException:
-        log.close()
-        raise
-    if verify:
-        report = queue.verify()
-        if not report.ok:
-            queue.close()
-            raise report.faults[0]
-    return queue
+        if verify and (faults := queue.verify().faults):
+            raise faults[0]
+        undo.pop_all()
+        return queue
+
+
+def _settings(given: tuple[Any, ...], created: Settings | None) -> Settings:
+    """What an open says of the settings, over what the queue was created with."""
+    names = ("segment_bytes", "index_every", "roll", "checksum")
+    said = {name: value for name, value in zip(names, given, strict=True) if value is not None}
+    return replace(created or DEFAULTS, **said)
 
 
 def _check_options(
@@ -292,59 +286,6 @@ class Queue(Appender):
     def __repr__(self) -> str:
         state = "closed" if self._log.is_closed else f"next is {self._log.next_sequence()}"
         return f"<Queue {self.path}: {state}>"
-
-
-class Transaction:
-    """Several appends that become one at the end of a `with`; none of them if it raises."""
-
-    def __init__(self, writer: Writer, owner: object) -> None:
-        self._writer = writer
-        self._owner = owner
-        self._pairs: list[tuple[bytes, bytes]] | None = None
-        self._is_over = False
-        self.sequences: range | None = None
-        """The sequences of the messages, once they are appended."""
-
-    def append(
-        self,
-        payload: Buffer,
-        *,
-        key: Buffer | None = None,
-        headers: Mapping[str, str] | None = None,
-        ttl: timedelta | None = None,
-        deliver_after: timedelta | None = None,
-        priority: Priority | None = None,
-    ) -> None:
-        """Add a message to those that are appended together."""
-        if self._pairs is None:
-            raise RuntimeError("append inside a `with queue.transaction() as together:` block")
-        attributes = kernel.encode_attributes(
-            payload,
-            key=key,
-            headers=headers,
-            ttl=ttl,
-            deliver_after=deliver_after,
-            priority=priority,
-        )
-        # What the caller does to a buffer afterwards does not change what was appended.
-        kept = payload if isinstance(payload, bytes) else bytes(memoryview(payload))
-        self._pairs.append((kept, attributes))
-
-    def __enter__(self) -> Self:
-        if self._is_over:
-            raise RuntimeError("this transaction is over: begin another with queue.transaction()")
-        self._pairs, self._is_over = [], True
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        pairs, self._pairs = self._pairs, None
-        if kind is None and pairs is not None:
-            self.sequences = self._writer.append_pairs(pairs)
 
 
 def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import NamedTuple, TextIO
 
 import penstock
-from penstock import FlushMode
+from penstock import FlushMode, RetentionPolicy
 from tests.crash.points import Points
 from tests.crash.processes import die, killed
-from tests.crash.states import append_together, found_in, opened, roll
+from tests.crash.states import append_together, found_in, opened, poison, roll
 
 SEGMENT_BYTES = 8 << 10
 MODES = [FlushMode.ASYNC, FlushMode.ASYNC, FlushMode.SYNC, FlushMode.batch(bytes=500)]
@@ -32,6 +32,8 @@ class Life:
         self.asked = range(0)
         """What an append would have got that never returned; its messages may be there or not."""
         self.durable_below = 0
+        self.dropped_below = 0
+        """Retention may have let go of what is older."""
         self.highest = -1
 
     @property
@@ -58,6 +60,8 @@ class Life:
                 self.messages += end - first
             elif what == "durable":
                 self.durable_below = max(self.durable_below, end)
+            elif what == "drops":
+                self.dropped_below = max(self.dropped_below, end)
         self.highest = max([self.highest, *self.appended])
 
 
@@ -94,11 +98,18 @@ class Process(NamedTuple):
             queue = opened(self.root, segment_bytes=SEGMENT_BYTES, flush=mode)
             for _ in range(rng.randint(0, 12)):
                 lot = rng.random()
-                if lot < 0.15:
+                if lot < 0.02:
+                    # What a failed flush does; the next process that opens the log rescues it.
+                    poison(queue)
+                    die()
+                elif lot < 0.07:
+                    note(notes, "drops", 0, queue.next_sequence)
+                    queue.compact(RetentionPolicy(segments=2))
+                elif lot < 0.2:
                     upto = queue.next_sequence
                     queue.flush()
                     note(notes, "durable", 0, upto)
-                elif lot < 0.25:
+                elif lot < 0.3:
                     roll(queue)
                 else:
                     self.append(queue, notes, is_sync=mode == FlushMode.SYNC)
@@ -132,8 +143,11 @@ def look(root: Path, copy: Path, life: Life) -> list[str]:
     if found.error is not None:
         return [f"opening raised {found.error}"]
     there = set(found.sequences)
-    must = life.settled | {sequence for sequence in life.appended if sequence < life.durable_below}
-    is_there = [sequence in there for sequence in life.appended]
+    # Retention lets go of the oldest only.
+    first = min([*there, life.dropped_below])
+    must = {s for s in life.appended if s < life.durable_below} | life.settled
+    must = {s for s in must if s >= first}
+    is_there = [sequence in there for sequence in life.appended if sequence >= first]
     of_last = len(there & set(life.asked))
     highest = max([life.highest, *found.sequences])
     broken = {

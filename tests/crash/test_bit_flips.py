@@ -276,7 +276,8 @@ def test_a_flipped_bit_in_the_page_costs_no_message(folder, boots):
             flip(page, place, place % 8)
             if boots == "other boot":
                 boot += 1
-                clock.boot_id = lambda boot=boot: own[:8] + boot.to_bytes(8, "little")  # type: ignore[misc]
+                boot_id = own[:8] + boot.to_bytes(8, "little")
+                clock.boot_id = lambda boot_id=boot_id: boot_id  # type: ignore[misc]
             try:
                 queue = opened(folder)
             except PenstockError as error:

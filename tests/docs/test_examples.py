@@ -2,6 +2,7 @@
 
 import doctest
 import re
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,9 @@ from penstock.message import datetime_of
 
 ROOT = Path(__file__).parents[2]
 PYTHON_BLOCKS = re.findall(
-    r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL | re.M
+    r"^```python\n(.*?)^```",
+    (ROOT / "README.md").read_text(encoding="utf-8"),
+    re.DOTALL | re.MULTILINE,
 )
 EXPLAINED = [
     *(getattr(penstock, name) for name in penstock.__all__ if name != "errors"),
@@ -56,6 +59,6 @@ def test_the_example_of_a_docstring_runs(example, tmp_path, monkeypatch):
             queue.append_many([b"hello", b"world"])
         names = {"penstock": penstock, "queue": queue, "tailer": queue.tailer()}
         example.globs = vars(penstock) | vars(compact) | names | {"datetime_of": datetime_of}
-        example.globs |= {"timedelta": compact.timedelta}
+        example.globs |= {"timedelta": timedelta}
 
         assert doctest.TestResults(0, len(example.examples)) == doctest.DocTestRunner().run(example)

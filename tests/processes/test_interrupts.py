@@ -69,6 +69,20 @@ def test_a_roll_that_was_interrupted_loses_nothing(full, play, monkeypatch, name
     assert () == full.verify().faults
 
 
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_an_interrupted_read_many_loses_nothing(full, monkeypatch, after):
+    """What it had read from one segment was gone when the step to the next one was interrupted."""
+    full.append(b"next segment")
+    tailer = full.tailer()
+    interrupt_once(monkeypatch, penstock.Tailer, "_advance", after=after)
+    heard = []
+    with pytest.raises(KeyboardInterrupt):
+        heard += tailer.read_many(100)
+    heard += tailer.read_many(100)
+
+    assert list(range(COUNT + 1)) == [message.sequence for message in heard]
+
+
 def test_an_append_goes_on_after_an_interrupt_while_its_segment_was_mapped(full, monkeypatch):
     """The handle believed to have the new segment already, and the append never ended."""
 

@@ -171,11 +171,9 @@ def read_on_after_interrupt(part: Part, at: int) -> None:
         expected = [message.sequence for message in queue.tailer()]
         heard, tailer = list[int](), queue.tailer()
         with at_call(at, interrupt) as countdown:
-            for count in (1, 4, 100):
-                over = len(expected) * (count // 4 + 1) // 2
-                while len(heard) < min(over, len(expected)):
-                    with contextlib.suppress(InterruptError):
-                        heard += [message.sequence for message in tailer.read_many(count)]
+            for count in (*[1] * (len(expected) // 2), 4, 4, 100, 100):
+                with contextlib.suppress(InterruptError):
+                    heard += [message.sequence for message in tailer.read_many(count)]
     (part.folder / _MOMENTS).write_text(str(countdown.moments))
     assert expected == heard, f"there is {expected}, and the reader heard {heard}"
 

@@ -19,18 +19,18 @@ def test_random_kills_lose_nothing():
 
 def test_a_death_at_any_line_loses_nothing():
     """Whoever comes next makes good what was left in the middle of an open, a roll or a close."""
-    figures = lines.deaths(SEED, trials=32)
+    figures = lines.deaths(SEED, trials=40)
 
     assert [] == figures.faults
-    assert 32 == figures.counts["trials"]
+    assert 40 == figures.counts["trials"]
 
 
 def test_an_interrupt_at_any_moment_loses_nothing():
     """An exception out of a signal leaves the handle usable, or closed for good."""
-    figures = lines.interrupts(SEED, trials=32)
+    figures = lines.interrupts(SEED, trials=40)
 
     assert [] == figures.faults
-    assert 32 == figures.counts["trials"]
+    assert 40 == figures.counts["trials"]
 
 
 @pytest.mark.parametrize("which", range(2), ids=[append.name for append in steps.APPENDS[:2]])

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import penstock
-from penstock import Priority
+from penstock import Priority, RollStrategy
 from penstock.errors import AttributesTooLargeError, PayloadTooLargeError, QueueClosedError
 from penstock.kernel import LAYOUT
 from tests.unit.looking import payloads, sequences
@@ -256,6 +256,27 @@ def test_threads_that_append_many_do_not_mix(open_queue):
     there = {message.sequence: message.payload for message in queue.tailer()}
 
     assert [call for _, call in calls] == [[there[s] for s in range_] for range_, _ in calls]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("count", [5, 100])
+@pytest.mark.parametrize("shared", [True, False], ids=["one_handle", "one_each"])
+def test_every_thread_gets_its_turn_while_segments_roll(open_queue, count, shared):
+    """One thread appended for ten seconds, and the others were told that it had stopped."""
+    options = {"roll": RollStrategy.by_count(count), "stall": timedelta(seconds=2)}
+    handles = [open_queue(**options) for _ in range(1 if shared else THREADS)] * THREADS
+    counts = [0] * THREADS
+
+    def work(name: int) -> None:
+        while min(counts) < 3 * count:
+            handles[name].append(b"x")
+            counts[name] += 1
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        outcomes = [pool.submit(work, name) for name in range(THREADS)]
+
+    assert [None] * THREADS == [each.exception() for each in outcomes]
 
 
 def test_closing_ends_every_appender(open_queue):

@@ -133,7 +133,7 @@ class QueueAsList(RuleBasedStateMachine):
 
     @precondition(lambda self: len(self.tailers) < 4)
     @rule(which=st.integers(0), place=st.integers(0))
-    def tail(self, which: int, place: int) -> None:
+    def begin_to_read(self, which: int, place: int) -> None:
         """A tailer may begin anywhere from the first message to the end."""
         place = self.first + place % (len(self.expected) - self.first + 1)
         handles = self.handles + self.readers

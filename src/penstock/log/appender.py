@@ -10,11 +10,11 @@ from penstock.kernel import LAYOUT, Control, Segment, Writer, segment_bytes_for
 from penstock.log import directory
 from penstock.log.attach import bank_of
 from penstock.log.durable import Durability
-from penstock.log.metadata import Settings
 from penstock.log.evidence import UNNAMED_MAX
+from penstock.log.metadata import Settings
 from penstock.log.roll import Bank, is_due
 from penstock.log.segments import Segments
-from penstock.log.spare import Chain, SpareMaker, disk_errors
+from penstock.log.spare import Beginning, Chain, SpareMaker, disk_errors
 
 _APPEND_LOCK = LAYOUT["CONTROL_APPEND_LOCK_AT"]
 _NAMED = LAYOUT["CONTROL_NAMED_NUMBER_AT"]
@@ -131,7 +131,7 @@ class SegmentHost:
     def _roll_locked(
         self, segment: Segment, bank: Bank, frames_bytes: int, now_ns: int, *, is_free: bool
     ) -> None:
-        """Seal the active segment and begin the next; whoever is stopped within, another ends it."""
+        """Seal the active segment and begin the next; who is stopped within, another ends it."""
         capacity = max(self._settings.segment_bytes, segment_bytes_for(frames_bytes))
         self._name_in_time(bank.number)
         made = self._spares.take(capacity)
@@ -141,9 +141,8 @@ class SegmentHost:
         self._remove_unused(number)
         chain = Chain(_REASON_ROLL, bank.number, bank.position, bank.next_sequence, bank.last_check)
         durable = self._control.load(_DURABLE)
-        begun, allocated = self._spares.begin(
-            made, number, bank.next_sequence, now_ns, chain, durable
-        )
+        beginning = Beginning(number, bank.next_sequence, now_ns, chain, durable)
+        begun, allocated = self._spares.begin(made, beginning)
         words = bank_of(begun, self._settings, now_ns, allocated, durable)
         self._control.begin_bank(list(words))
         self._segments.add(begun)

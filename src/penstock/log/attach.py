@@ -14,17 +14,17 @@ from penstock.errors import ControlLostError, MetadataError, QueueBusyError, Que
 from penstock.kernel import LAYOUT, Control, Segment
 from penstock.log import directory
 from penstock.log import metadata as metadata_file
+from penstock.log.durable import make_name_durable
+from penstock.log.evidence import evidence_of
 from penstock.log.identity import find_again, identify
 from penstock.log.locks import AliveFile, LockFile
 from penstock.log.metadata import Metadata, Settings
-from penstock.log.durable import make_name_durable
-from penstock.log.evidence import evidence_of
-from penstock.log.recover import Beginning, recover
+from penstock.log.recover import recover
 from penstock.log.rescue import rescue
 from penstock.log.roll import Bank, limits
 from penstock.log.scan import Place, scan
 from penstock.log.segments import Segments
-from penstock.log.spare import FIRST_BYTES, SpareMaker, disk_errors
+from penstock.log.spare import FIRST_BYTES, Beginning, SpareMaker, disk_errors
 
 CONTROL_BYTES = LAYOUT["CONTROL_BYTES"]
 _HEADER_BYTES = LAYOUT["SEGMENT_HEADER_BYTES"]
@@ -93,11 +93,12 @@ def page_for_reading(
             return control
         evidence = evidence_of(control, metadata, segments, is_of_now=is_of_now)
         segments.known_end = None if evidence.end is None else evidence.end.place
-        return None
     except OSError:
-        return None
+        # A page that is no page tells nothing.
+        pass
     finally:
         os.close(fd)
+    return None
 
 
 def attach_writer(
@@ -244,14 +245,7 @@ def _recover(
     beginning = recover(root, metadata, segments, evidence)
     begun_at = max(clock.now_ns(), beginning.timestamp)
     made = spares.take(settings.segment_bytes)
-    segment, allocated = spares.begin(
-        made,
-        beginning.number,
-        beginning.base_sequence,
-        begun_at,
-        beginning.chain,
-        beginning.durable_sequence,
-    )
+    segment, allocated = spares.begin(made, beginning._replace(timestamp=begun_at))
     segments.add(segment)
     # Before anybody appends to it: a second power cut must not bring back the state of the first,
     # for then the same sequences would be handed out once more.

@@ -7,7 +7,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple
 
-from penstock.log import directory, metadata as metadata_file
+from penstock.log import directory
+from penstock.log import metadata as metadata_file
 from penstock.log.metadata import Metadata
 from penstock.log.segments import Segments
 from penstock.options import RetentionPolicy

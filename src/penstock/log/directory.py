@@ -55,15 +55,19 @@ def find_segment(root: Path, number: int) -> Path | None:
     return None
 
 
+def _names_in(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir()]
+
+
 def _segments_in(folder: Path) -> dict[int, Path]:
-    names = ((_SEGMENT.fullmatch(name), name) for name in os.listdir(folder))
+    names = ((_SEGMENT.fullmatch(name), name) for name in _names_in(folder))
     return {int(match[1]): folder / name for match, name in names if match}
 
 
 def _day_folders(root: Path, depth: int = 0) -> Iterator[Path]:
     """List the folders of days, the newest first."""
     try:
-        names = sorted(filter(_FOLDERS[depth].fullmatch, os.listdir(root)), reverse=True)
+        names = sorted(filter(_FOLDERS[depth].fullmatch, _names_in(root)), reverse=True)
     except FileNotFoundError:
         return
     for name in names:
@@ -118,7 +122,7 @@ def set_aside(path: Path, suffix: str) -> Path:
 
 
 def remove_segment(data: Path) -> int:
-    """Delete a segment with its index, and the folders that are empty then; tells the bytes freed."""
+    """Delete a segment with its index and the folders empty then; tells the bytes freed."""
     freed = 0
     for path in (data, index_path(data)):
         with contextlib.suppress(FileNotFoundError):
@@ -137,5 +141,5 @@ def disk_bytes(root: Path) -> int:
     for folder, _, names in os.walk(root):
         for name in names:
             with contextlib.suppress(FileNotFoundError):
-                total += os.lstat(os.path.join(folder, name)).st_blocks * 512
+                total += Path(folder, name).lstat().st_blocks * 512
     return total

@@ -49,8 +49,6 @@ class KnownEnd(NamedTuple):
 class Evidence:
     """What else than the segments tells how far the log went."""
 
-    is_known: bool = False
-    """Whether there is a page of this queue at all: then the queue is not a new one."""
     durable_sequence: int = 0
     """Every message below it was durable at some time."""
     number: int = 0
@@ -58,6 +56,8 @@ class Evidence:
     next_sequence: int = 0
     """Every message below it was handed out at some time."""
     end: KnownEnd | None = None
+    is_known: bool = False
+    """Whether there is a page of this queue at all: then the queue is not a new one."""
     is_clean: bool = False
     """Whether the last handle closed in order, with everything flushed."""
 
@@ -73,7 +73,9 @@ def evidence_of(
     if clean is not None:
         # These words have a check of their own.
         end = KnownEnd(*clean)
-        return Evidence(True, end.next_sequence, end.number, end.next_sequence, end, is_clean=True)
+        return Evidence(
+            end.next_sequence, end.number, end.next_sequence, end, is_known=True, is_clean=True
+        )
     bank = Bank(*control.bank())
     most = _most(segments, metadata)
     if bank.next_sequence > most or bank.number > max(segments.numbers(), default=0) + UNNAMED_MAX:
@@ -84,7 +86,7 @@ def evidence_of(
         # The words of an earlier boot have no check, but for the durable mark and its copy.
         is_proven = durable == control.load(_DURABLE_COPY) ^ _ALL_BITS and durable <= most
         following = 0 if segments.numbers() else bank.next_sequence
-        return Evidence(True, durable if is_proven else 0, 0, following)
+        return Evidence(durable if is_proven else 0, 0, following, is_known=True)
     durable = min(durable, bank.next_sequence)
     # The check before its end must be the one the page remembers, or one of them is damaged.
     segment = segments.readable(bank.number)
@@ -95,7 +97,7 @@ def evidence_of(
         and segment.word_at(bank.position - _CHECK_BYTES) == bank.last_check
     )
     known = end if is_checked else None
-    return Evidence(True, durable, bank.number, bank.next_sequence, known)
+    return Evidence(durable, bank.number, bank.next_sequence, known, is_known=True)
 
 
 def _most(segments: Segments, metadata: Metadata) -> int:

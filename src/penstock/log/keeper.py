@@ -1,4 +1,4 @@
-"""The background threads of a writing handle: one works ahead of the appenders, one tidies behind."""
+"""The background threads of a writing handle: one works ahead of appenders, one tidies behind."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Keeper:
         while not log.is_closed:
             try:
                 work()
-            except Exception as error:  # noqa: BLE001, PERF203 - without it no batch would be flushed.
+            except Exception as error:  # noqa: BLE001, PERF203 - batches go on being flushed.
                 # A full disk or a poisoned log is told to whoever appends.
                 if not log.is_closed:
                     _logger.warning("%s: %s", type(error).__name__, error)

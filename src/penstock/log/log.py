@@ -20,7 +20,8 @@ from penstock.errors import (
     ReadOnlyError,
 )
 from penstock.kernel import LAYOUT, Control, Writer
-from penstock.log import directory, metadata as metadata_file
+from penstock.log import directory
+from penstock.log import metadata as metadata_file
 from penstock.log.appender import SegmentHost
 from penstock.log.attach import Attached, page_for_reading
 from penstock.log.compact import SealedSegment, drop, segments_to_drop
@@ -191,7 +192,7 @@ class Log:
             self._start_keeper()
 
     def follow_page(self) -> None:
-        """Let a reader take the page that is the true one now: opening may put a new one in place."""
+        """Let a reader take the page that is the true one now: an open may put a new one there."""
         if self._attached.alive is None:
             attached = self._attached
             try:
@@ -297,7 +298,7 @@ class Log:
             self.control.leave()
 
     def _leave_in_order(self) -> None:
-        """What the flush mode promised is kept, and the last one out leaves no more than messages."""
+        """Keep what the flush mode promised; the last one out leaves no more than messages."""
         alive = self._attached.alive
         assert alive is not None
         is_last = alive.is_alone()

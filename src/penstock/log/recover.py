@@ -26,7 +26,7 @@ from penstock.log.scan import (
     unfinished_at,
 )
 from penstock.log.segments import Segments
-from penstock.log.spare import Chain, read_header
+from penstock.log.spare import Beginning, Chain, read_header
 
 _logger = logging.getLogger("penstock.recover")
 
@@ -36,16 +36,6 @@ _PREVIOUS_NUMBER = LAYOUT["SEGMENT_PREVIOUS_NUMBER_AT"]
 _PREVIOUS_END = LAYOUT["SEGMENT_PREVIOUS_END_SEQUENCE_AT"]
 _BEGUN_PART = slice(LAYOUT["SEGMENT_NUMBER_AT"], LAYOUT["SEGMENT_BEGUN_CHECK_AT"] + 8)
 _FRAME_BYTES_MIN = LAYOUT["FRAME_BYTES_MIN"]
-
-
-class Beginning(NamedTuple):
-    """How the log goes on: the next segment's number, first sequence and chain."""
-
-    number: int
-    base_sequence: int
-    timestamp: int
-    chain: Chain
-    durable_sequence: int
 
 
 def recover(root: Path, metadata: Metadata, segments: Segments, evidence: Evidence) -> Beginning:

@@ -47,6 +47,17 @@ class Chain(NamedTuple):
     previous_check: int
 
 
+class Beginning(NamedTuple):
+    """How the log goes on: the next segment's number, first sequence, time and chain."""
+
+    number: int
+    base_sequence: int
+    timestamp: int
+    """When it is begun; of no message before it is the timestamp later."""
+    chain: Chain
+    durable_sequence: int
+
+
 @contextlib.contextmanager
 def disk_errors(path: Path, needed_bytes: int) -> Iterator[None]:
     """Tell a full disk, or any other refusal of the system, in our own words."""
@@ -137,20 +148,11 @@ class SpareMaker:
                 os.close(fd)
         return path
 
-    def begin(
-        self,
-        made: Path,
-        number: int,
-        base_sequence: int,
-        begun_at_ns: int,
-        chain: Chain,
-        durable_sequence: int,
-    ) -> tuple[Segment, int]:
-        """Turn a made file into the segment of this number; tells how far it has blocks, too."""
-        path = directory.segment_path(self.root, number, begun_at_ns)
-        part = begun_header(
-            self._checksum, number, base_sequence, begun_at_ns, *chain, durable_sequence
-        )
+    def begin(self, made: Path, beginning: Beginning) -> tuple[Segment, int]:
+        """Turn a made file into a segment under its own name; tells how far it has blocks, too."""
+        number, base_sequence, begun_at, chain, durable = beginning
+        path = directory.segment_path(self.root, number, begun_at)
+        part = begun_header(self._checksum, number, base_sequence, begun_at, *chain, durable)
         with disk_errors(self.root, HEADER_BYTES):
             directory.make_folder(path.parent)
             fd = os.open(made, os.O_RDWR | os.O_CLOEXEC)
@@ -182,10 +184,13 @@ class SpareMaker:
 
 def _touch(path: Path) -> None:
     """Bring the pages of a file into memory, so that the first appends after a roll find them."""
-    with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as pages:
-        # Advice that this system does not know changes nothing.
-        with contextlib.suppress(OSError):
-            pages.madvise(_MADV_POPULATE_WRITE)
+    # Advice that this system does not know changes nothing.
+    with (
+        path.open("r+b") as file,
+        mmap.mmap(file.fileno(), 0) as pages,
+        contextlib.suppress(OSError),
+    ):
+        pages.madvise(_MADV_POPULATE_WRITE)
 
 
 def read_header(path: Path) -> bytes:

@@ -84,7 +84,7 @@ def _broken_chain(log: Log, segment: Segment, end: Place) -> list[PenstockError]
     if later.header_word(_PREVIOUS_CHECK) != end.check:
         reason = "its last message is not the one that the next segment follows"
         return [CorruptionError(segment.path, end.position, None, reason)]
-    # A power cut may take the seal away, and the next segment says the same; but it does not change it.
+    # A power cut may take the seal away, and the next segment says the same; it changes none.
     is_sealed = segment.walk(end.position, end.ordinal, segment.capacity)[5]
     if segment.word_at(end.position) != 0 and not is_sealed and later.header_word(_REASON) == _ROLL:
         return [CorruptionError(segment.path, end.position, None, "its seal is damaged")]

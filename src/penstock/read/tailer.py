@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import operator
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
@@ -18,6 +17,7 @@ from penstock.kernel import LAYOUT, Message, Segment
 from penstock.log.log import Log
 from penstock.log.roll import NEVER
 from penstock.message import duration_ns, ns_of
+from penstock.read.waiting import in_thread
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -115,20 +115,7 @@ class Tailer(kernel.Tailer):
             message = self.read()
             if message is not None:
                 return message
-            self._waiting = self._wait_in_thread()
-
-    def _wait_in_thread(self) -> Future[None]:
-        """Sleep for a task, in a thread that nobody has to join at the end of the program."""
-        done: Future[None] = Future()
-
-        def wait() -> None:
-            try:
-                self._wait(_WAIT_SLICE_NS)
-            finally:
-                done.set_result(None)
-
-        threading.Thread(target=wait, name="penstock-wait", daemon=True).start()
-        return done
+            self._waiting = in_thread(self._wait, _WAIT_SLICE_NS)
 
     def read_arrow(
         self, bytes_max: int = 8 << 20, columns: Sequence[str] = NARROW_COLUMNS
@@ -152,7 +139,7 @@ class Tailer(kernel.Tailer):
     # What follows moves the kernel's tailer from segment to segment.
 
     def _advance(self) -> bool:
-        """Called at the end of what the kernel knows: is there more to read?"""
+        """Tell whether there is more to read, at the end of what the kernel knows."""
         self._log.check_open()
         if self._log.writer is None:
             self._log.follow_page()
@@ -181,7 +168,7 @@ class Tailer(kernel.Tailer):
         if segment is not None:
             end = self._log.segments.end(segment)
         else:
-            # Retention dropped it meanwhile; it is still mapped here, and the next one says its end.
+            # Retention dropped it; it is still mapped here, and the next one says its end.
             dropped = self._log.segments.declared_end(number, self.next_sequence - count)
             if dropped is None:
                 return self._enter_after(number, self.next_sequence, is_read=False)
