@@ -5,6 +5,7 @@ use crate::frame::*;
 use crate::layout::*;
 use crate::region::Region;
 
+#[derive(Clone)]
 pub struct Cursor {
     pub position: usize,
     pub ordinal: u64,

@@ -17,6 +17,8 @@ pub enum Flushed {
     /// Earlier segments, or the names of files, must be made durable before.
     OlderFirst,
     Failed(io::Error),
+    /// A flush failed before, here or elsewhere, and is not tried again.
+    Poisoned,
 }
 
 /// Flushes the active segment, unless somebody is at it.
@@ -50,7 +52,7 @@ pub fn flush_or_wait(
     let begun = os::monotonic_ns();
     os::futex_wait(word, seen, slice_ns);
     let owner = control.lock_word(CONTROL_FLUSH_LOCK_AT).owner();
-    if stall.look(owner, os::monotonic_ns() - begun) <= control.stall_ns {
+    if stall.look(owner, 0, os::monotonic_ns() - begun) <= control.stall_ns {
         return Flushed::Busy;
     }
     let flushed = flush_now(control, region);
@@ -81,7 +83,7 @@ fn flush_and_mark(control: &Control, region: &Region) -> Flushed {
         return Flushed::OlderFirst;
     }
     if control.poison_errno() != 0 {
-        return Flushed::Failed(io::Error::from_raw_os_error(control.poison_errno() as i32));
+        return Flushed::Poisoned;
     }
     if durable.load(Acquire) < next {
         if let Err(error) = os::flush(region.data_fd()) {

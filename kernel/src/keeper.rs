@@ -191,7 +191,7 @@ impl Loop<'_> {
             Flushed::Busy => Ok(now),
             Flushed::OlderFirst => Err("flush"),
             // The log is poisoned now: there is nothing left to flush, and appenders know.
-            Flushed::Failed(_) => {
+            Flushed::Failed(_) | Flushed::Poisoned => {
                 self.progress.flushed = usize::MAX;
                 Ok(u64::MAX)
             }

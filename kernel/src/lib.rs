@@ -30,6 +30,7 @@ mod map;
 mod mend;
 mod message;
 mod os;
+mod place;
 mod put;
 mod region;
 mod segment;

@@ -24,15 +24,17 @@ const STEP_NS_MAX: u64 = 50_000_000;
 #[derive(Default)]
 pub struct Stall {
     owner: u32,
+    progress: u64,
     waited_ns: u64,
 }
 
 impl Stall {
     /// Notes who has the word after one more step of waiting, and tells how long that owner has
-    /// had it, as far as it was seen: 0 when it is another one than before, or nobody.
-    pub fn look(&mut self, owner: u32, step_ns: u64) -> u64 {
-        if owner == 0 || owner != self.owner {
-            *self = Stall { owner, waited_ns: 0 };
+    /// stood still with it, as far as it was seen: 0 when it is another one than before, or nobody,
+    /// or when the log went on.
+    pub fn look(&mut self, owner: u32, progress: u64, step_ns: u64) -> u64 {
+        if owner == 0 || owner != self.owner || progress != self.progress {
+            *self = Stall { owner, progress, waited_ns: 0 };
         } else {
             self.waited_ns += step_ns.min(STEP_NS_MAX);
         }
@@ -103,13 +105,19 @@ impl LockWord<'_> {
                 return Ok(mend);
             }
             let begun = os::monotonic_ns();
-            py.detach(|| self.sleep());
-            py.check_signals()?;
-            slept = WAITERS;
-            if let Some(mend) = self.take_from_dead() {
+            // The word is taken before Python's lock is asked for: a busy thread of this process
+            // would else have taken it again each time.
+            let taken = py.detach(|| {
+                self.sleep();
+                self.spin(WAITERS).or_else(|| self.take_from_dead())
+            });
+            if let Some(mend) = taken {
                 return Ok(mend);
             }
-            let waited = stall.look(self.owner(), os::monotonic_ns() - begun);
+            py.check_signals()?;
+            slept = WAITERS;
+            let went_on = self.control.active().get(BANK_POSITION);
+            let waited = stall.look(self.owner(), went_on, os::monotonic_ns() - begun);
             let pid = self.control.pid_of_owner(stall.owner);
             // A slot without a process is about to be given up, and the word with it.
             if waited > self.control.stall_ns && pid != 0 {

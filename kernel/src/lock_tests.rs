@@ -109,20 +109,20 @@ fn closing_waits_for_the_thread_that_is_inside() {
 #[test]
 fn only_the_time_that_one_owner_was_waited_for_counts() {
     let mut stall = Stall::default();
-    assert_eq!(0, stall.look(3, 1000));
-    assert_eq!(1000, stall.look(3, 1000));
-    assert_eq!(3000, stall.look(3, 2000));
-    assert_eq!(0, stall.look(4, 2000));
-    assert_eq!(2000, stall.look(4, 2000));
-    assert_eq!(0, stall.look(0, 2000));
-    assert_eq!(0, stall.look(0, 2000));
-    assert_eq!(0, stall.look(4, 2000));
+    assert_eq!(0, stall.look(3, 0, 1000));
+    assert_eq!(1000, stall.look(3, 0, 1000));
+    assert_eq!(3000, stall.look(3, 0, 2000));
+    assert_eq!(0, stall.look(4, 0, 2000));
+    assert_eq!(2000, stall.look(4, 0, 2000));
+    assert_eq!(0, stall.look(0, 0, 2000));
+    assert_eq!(0, stall.look(0, 0, 2000));
+    assert_eq!(0, stall.look(4, 0, 2000));
 }
 
 #[test]
 fn a_waiter_that_stood_still_itself_counts_one_step() {
     const HOUR_NS: u64 = 3_600_000_000_000;
     let mut stall = Stall::default();
-    stall.look(3, 1000);
-    assert!(stall.look(3, HOUR_NS) < HOUR_NS / 10_000);
+    stall.look(3, 0, 1000);
+    assert!(stall.look(3, 0, HOUR_NS) < HOUR_NS / 10_000);
 }

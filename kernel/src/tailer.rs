@@ -7,25 +7,17 @@ use crate::errors::FormatVersionError;
 use crate::frame::Frame;
 use crate::layout::*;
 use crate::message::Message;
-use crate::region::Region;
+use crate::place::{Place, Trouble};
 use crate::segment::Segment;
 use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// A sleeping reader looks for signals, and for what a killed appender did not tell, this often.
 const SLEEP_NS: u64 = 50_000_000;
 /// A reader without a control page to sleep on looks again this often.
 const POLL_NS: u64 = 2_000_000;
-
-/// A cursor and the segment it is in.
-struct Place {
-    segment: Py<Segment>,
-    region: Arc<Region>,
-    cursor: Cursor,
-}
 
 /// Reads a log in order. The Python class over it moves it from segment to segment.
 #[pyclass(subclass, module = "penstock._kernel")]
@@ -36,16 +28,8 @@ pub struct Tailer {
     /// Messages passed over because they were damaged.
     #[pyo3(get, set)]
     skipped: u64,
-}
-
-/// Why the next message could not be had at once.
-#[derive(Clone, Copy)]
-enum Trouble {
-    End,
-    Damage(&'static str),
-    Unknown(usize),
-    /// It is there, but does not fit with what was read before.
-    TooMuch,
+    /// What went wrong behind messages that were still handed out: the next read raises it.
+    pending: Option<PyErr>,
 }
 
 impl Tailer {
@@ -63,6 +47,9 @@ impl Tailer {
         &mut self,
         take: impl FnOnce(&Py<Segment>, usize, u64, &Frame<'_>) -> Option<T>,
     ) -> Result<T, Trouble> {
+        if self.pending.is_some() {
+            return Err(Trouble::Pending);
+        }
         let Some(Place { segment, region, cursor }) = self.place.as_mut() else {
             return Err(Trouble::End);
         };
@@ -90,6 +77,7 @@ impl Tailer {
     fn handle(slf: &Bound<'_, Self>, trouble: Trouble) -> PyResult<bool> {
         match trouble {
             Trouble::End => slf.call_method0("_advance")?.is_truthy(),
+            Trouble::Pending => Self::mine(slf)?.pending.take().map_or(Ok(true), Err),
             Trouble::Damage(reason) => Self::pass_damage(slf, reason).map(|()| true),
             Trouble::Unknown(tag) => Err(Self::mine(slf)?.refuse(tag)),
             Trouble::TooMuch => Ok(false),
@@ -144,6 +132,9 @@ impl Tailer {
 
     /// Gathers messages of this segment into columns until they are large enough or it ends.
     fn gather(&mut self, builder: &mut Builder, bytes_max: usize) -> Option<Trouble> {
+        if self.pending.is_some() {
+            return Some(Trouble::Pending);
+        }
         let Some(Place { region, cursor, .. }) = self.place.as_mut() else {
             return Some(Trouble::End);
         };
@@ -181,7 +172,7 @@ impl Tailer {
         _arguments: &Bound<'_, PyTuple>,
         _options: Option<&Bound<'_, PyAny>>,
     ) -> Tailer {
-        Tailer { control, place: None, skip, skipped: 0 }
+        Tailer { control, place: None, skip, skipped: 0, pending: None }
     }
 
     /// Stands the tailer in a segment that may be read up to `limit`; `limit_ordinal` is the
@@ -197,6 +188,7 @@ impl Tailer {
     ) {
         let region = segment.get().region.clone();
         let cursor = Cursor::new(position, ordinal, region.within(limit), limit_ordinal);
+        self.pending = None;
         self.place = Some(Place { segment: segment.unbind(), region, cursor });
     }
 
@@ -207,6 +199,7 @@ impl Tailer {
 
     /// Moves to a message of the segment it stands in; False when that is not where it is.
     fn _seek_within(&mut self, sequence: &Bound<'_, PyAny>) -> bool {
+        self.pending = None;
         let control = self.control.as_ref().map(Py::get);
         let Some(Place { region, cursor, .. }) = self.place.as_mut() else { return false };
         // What is no sequence is Python's to refuse, a number beyond all of them too.
@@ -237,14 +230,14 @@ impl Tailer {
     }
 
     fn _leave(&mut self) {
+        self.pending = None;
         self.place = None;
     }
 
     /// The sequence of the message that the next read returns, if none is missing.
     #[getter]
     fn next_sequence(&self) -> u64 {
-        let place = self.place.as_ref();
-        place.map_or(0, |place| place.region.sequence_of(place.cursor.ordinal))
+        self.place.as_ref().map_or(0, |at| at.region.sequence_of(at.cursor.ordinal))
     }
 
     /// Returns the next message, or None when there is none now.
@@ -263,8 +256,7 @@ impl Tailer {
         Self::next_message(slf)
     }
 
-    /// Returns up to `count` messages that are there now, of at most `bytes_max` payload bytes but
-    /// at least one.
+    /// Returns up to `count` messages that are there now; at most `bytes_max` bytes, but one.
     ///
     ///     >>> [message.payload for message in queue.tailer().read_many(2)]
     ///     [b'hello', b'world']
@@ -278,6 +270,7 @@ impl Tailer {
         let messages = PyList::empty(py);
         let count = not_negative("count", count)?;
         let mut left = not_negative("bytes_max", bytes_max.unwrap_or(i64::MAX))?;
+        let begun = Self::mine(slf)?.place.as_ref().map(|place| place.copy(py));
         while messages.len() < count {
             let is_first = messages.is_empty();
             let step = Self::mine(slf)?.step(|segment, position, sequence, frame| {
@@ -290,14 +283,22 @@ impl Tailer {
             });
             match step {
                 Ok(message) => messages.append(Bound::new(py, message)?)?,
-                // What was read before the trouble is handed out first; the next call meets it
-                // again.
+                // What was read before is handed out first; the next call meets this again.
                 Err(Trouble::Damage(_) | Trouble::Unknown(_)) if !is_first => break,
                 Err(trouble) => match Self::handle(slf, trouble) {
                     Ok(true) => {}
                     Ok(false) => break,
-                    Err(error) if !is_first && error.is_instance_of::<PyException>(py) => break,
-                    Err(error) => return Err(error),
+                    Err(error) if is_first => return Err(error),
+                    // It may be told only once, so it waits while the messages are handed out.
+                    Err(error) if error.is_instance_of::<PyException>(py) => {
+                        Self::mine(slf)?.pending = Some(error);
+                        break;
+                    }
+                    // An interrupt comes through at once, and what was taken is given back.
+                    Err(error) => {
+                        Self::mine(slf)?.place = begun;
+                        return Err(error);
+                    }
                 },
             }
         }

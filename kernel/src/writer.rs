@@ -175,6 +175,7 @@ impl Writer {
                     }
                     self.check_waiting(py)?;
                 }
+                Flushed::Poisoned => return Err(control.poison_error()),
                 Flushed::Failed(error) => {
                     let errno = error.raw_os_error().unwrap_or(0);
                     return Err(FlushError::new_err((region.path.clone(), errno)));

@@ -4,6 +4,7 @@ import errno
 import os
 import resource
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -24,12 +25,16 @@ def payload(sequence: int) -> bytes:
 
 def append_until_full(queue: penstock.Queue) -> int:
     """Append until there is no room; tell how many messages there are then."""
+    with pytest.raises(DiskFullError):
+        append_on(queue)
+    return queue.next_sequence
+
+
+def append_on(queue: penstock.Queue) -> NoReturn:
+    """Append for ever."""
     while True:
         sequence = queue.next_sequence
-        try:
-            assert queue.append(payload(sequence)) == sequence
-        except DiskFullError:
-            return sequence
+        assert queue.append(payload(sequence)) == sequence
 
 
 def read(queue: penstock.Queue) -> int:
@@ -221,9 +226,8 @@ def test_a_full_disk_is_told_with_what_is_missing(disk):
 
     def fills() -> None:
         with penstock.open(disk / "queue", segment_bytes=MIB) as queue:
-            append_until_full(queue)
             with pytest.raises(DiskFullError, match="append again; nothing was appended") as told:
-                queue.append(payload(0))
+                append_on(queue)
             assert told.value.needed_bytes >= 4096
             assert told.value.path.is_relative_to(disk)
 
@@ -235,25 +239,15 @@ def with_limit(size_bytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, resource.RLIM_INFINITY))
 
 
-def append_until_refused(queue: penstock.Queue) -> int:
-    """Append until the system lets no file grow; tell how many messages there are then."""
-    while True:
-        sequence = queue.next_sequence
-        try:
-            assert queue.append(payload(sequence)) == sequence
-        except (DiskFullError, SegmentIOError):
-            return sequence
-
-
 def test_a_limit_of_the_file_size_is_as_a_full_disk(queue_path):
     """The process is told, loses nothing, and goes on when the limit is lifted."""
 
     def fills() -> None:
         with penstock.open(queue_path, segment_bytes=64 * MIB) as queue:
             with_limit(3 * MIB)
-            count = append_until_refused(queue)
             with pytest.raises((DiskFullError, SegmentIOError)) as told:
-                queue.append(payload(count))
+                append_on(queue)
+            count = queue.next_sequence
             assert getattr(told.value, "errno", errno.EFBIG) == errno.EFBIG
             assert read(queue) == count
             assert count > 500

@@ -13,11 +13,8 @@ from penstock.log import compact
 from penstock.message import datetime_of
 
 ROOT = Path(__file__).parents[2]
-PYTHON_BLOCKS = re.findall(
-    r"^```python\n(.*?)^```",
-    (ROOT / "README.md").read_text(encoding="utf-8"),
-    re.DOTALL | re.MULTILINE,
-)
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PYTHON_BLOCKS = re.findall(r"^```python\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
 EXPLAINED = [
     *(getattr(penstock, name) for name in penstock.__all__ if name != "errors"),
     kernel.Appender,

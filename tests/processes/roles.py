@@ -13,7 +13,7 @@ from typing import Any
 import penstock
 from penstock import FlushMode, RollStrategy, clock
 from penstock.kernel import LAYOUT
-from penstock.log import appender
+from penstock.log import appender, directory
 from penstock.log.roll import Bank
 from penstock.log.spare import SpareMaker
 from tests.processes.children import BOOT_ID
@@ -189,6 +189,14 @@ def die_in_roll(path: str, payload: str) -> None:
         namespace: Any = appender
         namespace.bank_of = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
         queue.append(payload.encode())
+
+
+def die_in_compact(path: str, segments: str) -> None:
+    """Drop all but so many segments; be killed when the first of their files is to go."""
+    with penstock.open(path) as queue:
+        namespace: Any = directory
+        namespace.remove_segment = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+        queue.compact(penstock.RetentionPolicy(segments=int(segments)))
 
 
 def append_when_told(path: str, payload: str, stall_ms: str, flush: str = "async") -> None:

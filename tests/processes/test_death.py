@@ -149,3 +149,24 @@ def test_the_segment_of_a_roll_that_was_cut_short_is_not_kept(queue_path, play, 
 
         assert [b"before", b"second", b"first"] == payloads(second) == read
         assert () == second.verify().faults
+
+
+def test_a_compact_that_was_cut_short_is_ended_by_the_next(queue_path, play):
+    """What had been dropped was still there for some ways to read, and its files for ever."""
+    play("create", queue_path, 1).wait()
+    with penstock.open(queue_path) as queue:
+        for number in range(6):
+            queue.append(f"{number}".encode())
+    play("die_in_compact", queue_path, 3).wait()
+    with penstock.open(queue_path) as queue:
+        read = [message.sequence for message in queue.tailer()]
+        told = (queue.first_sequence, queue.verify().messages, queue.read_from(4).next_sequence)
+        with pytest.raises(penstock.errors.SequenceGoneError):
+            queue.tailer(0)
+        queue.compact(penstock.RetentionPolicy(segments=1000))
+        files = len(list(queue_path.rglob("*.data")))
+
+        assert [3, 4, 5] == read
+        assert (3, 3, 6) == told
+        assert queue.stats().segments == files
+        assert files < 6

@@ -3,7 +3,8 @@
 import pytest
 
 import penstock
-from penstock import RollStrategy
+from penstock import RollStrategy, clock
+from penstock.log.segments import Segments
 from tests.processes.children import naps_of, until
 
 pytestmark = pytest.mark.slow
@@ -63,6 +64,31 @@ def test_a_reader_that_came_before_the_first_writer_of_a_boot_sees_what_follows(
         heard += hear_all(reader, 10)
 
     assert [f"earlier {n}" for n in range(5)] + [f"later {n}" for n in range(10)] == heard
+
+
+def test_a_reader_without_a_page_looks_at_a_segment_while_it_is_sealed(
+    queue_path, play, monkeypatch
+):
+    """It had looked for the end before the messages came, and for the next segment after."""
+    play("create", queue_path, COUNT).wait()
+    writer = play("append", queue_path, "later", 10)
+    writer.expect("ready")
+    monkeypatch.setattr(clock, "boot_id", lambda: bytes.fromhex(EARLIER_BOOT))
+    end = Segments.end
+
+    def end_before_appends(segments, segment):
+        found = end(segments, segment)
+        monkeypatch.setattr(Segments, "end", end)
+        writer.say("go")
+        writer.hear_json()
+        return found
+
+    with penstock.open(queue_path, read_only=True) as reader:
+        monkeypatch.setattr(Segments, "end", end_before_appends)
+        tailer = reader.tailer()
+        heard = [*tailer, *tailer]
+
+    assert list(range(10)) == [message.sequence for message in heard]
 
 
 def test_a_reader_without_a_page_is_not_misled_by_a_roll_that_was_cut_short(queue_path, play):

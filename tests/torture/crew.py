@@ -27,6 +27,8 @@ THREADS_MAX = 2
 # Small, so that the log rolls all the time, by count and by size.
 SEGMENT_BYTES = (8_192, 32_768, 65_536)
 COUNTS = (3, 20, 150)
+# How many segments retention leaves.
+KEEPS = (None, None, None, None, 5)
 # How long an appender waits for a stopped process; sometimes shorter than one stands still.
 STALLS_MS = (10_000, 10_000, 10_000, 150)
 _LOOK_SECONDS = 0.25
@@ -81,7 +83,11 @@ class Crew:
         self._folder = folder
         self._seed = seed
         self._rng = random.Random(seed + 1)
-        self.sizes = (self._rng.choice(SEGMENT_BYTES), self._rng.choice(COUNTS))
+        self.sizes: tuple[int, int, int | None] = (
+            self._rng.choice(SEGMENT_BYTES),
+            self._rng.choice(COUNTS),
+            self._rng.choice(KEEPS),
+        )
         self._next_producer = 1
         self._stopped: dict[int, tuple[int, float]] = {}
         self._progress: dict[int, tuple[int, float]] = {}

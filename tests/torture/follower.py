@@ -10,6 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from penstock import Tailer
+from penstock.read import Start
 from tests.torture.history import Found
 from tests.torture.payloads import identity_of
 from tests.torture.producer import Part, settle
@@ -37,7 +38,9 @@ def follow_on(part: Following) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     fd = os.open(part.heard_path(), flags, 0o600)
     with part.open_patiently(over, read_only=part.read_only) as queue:
-        tailer = queue.tailer(rng.choice(["start", "end", rng.randint(0, queue.next_sequence)]))
+        starts: list[Start] = ["start", "end", rng.randint(0, queue.next_sequence)]
+        start = rng.choice(starts)
+        tailer = queue.tailer(start, on_gone="raise" if part.keep is None else "first")
         hear(tailer, part, over, fd)
 
 

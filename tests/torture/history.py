@@ -6,8 +6,9 @@ It decides only, so that it can be tested itself; a history is checked in O(n lo
 from __future__ import annotations
 
 import itertools
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 NEVER_NS = 1 << 63
@@ -47,6 +48,8 @@ class History(NamedTuple):
     found: Sequence[Found]
     gaps: Sequence[range] = ()
     """The sequences that the headers of segments declare as never used."""
+    first: int = 0
+    """The oldest sequence that retention has left."""
 
 
 def violations(history: History) -> list[str]:
@@ -72,9 +75,9 @@ def told_intact(history: History) -> Iterator[str]:
 
 
 def told_dense(history: History) -> Iterator[str]:
-    """Sequences begin at 0, none is used twice, and none is missing but in a declared gap."""
+    """Sequences begin at the first, none comes twice, and only declared gaps are missing."""
     begins = {gap.start: gap.stop for gap in history.gaps}
-    expected = 0
+    expected = history.first
     for message in history.found:
         while expected != message.sequence and expected in begins:
             expected = begins[expected]
@@ -115,7 +118,10 @@ def told_by_outcome(history: History) -> Iterator[str]:
         at = [sequences.get((call.producer, number)) for number in numbers]
         there = [sequence for sequence in at if sequence is not None]
         who = f"producer {call.producer}, messages {call.first} to {numbers[-1]}"
-        if call.outcome == "ok":
+        if call.outcome == "ok" and call.sequence < history.first:
+            if there:
+                yield f"dropped but there: {who} were {call.sequence}, and are at {there}"
+        elif call.outcome == "ok":
             if len(there) < call.messages:
                 yield f"lost: {who} were appended as {call.sequence}, {len(there)} are there"
             elif at != list(range(call.sequence, call.sequence + call.messages)):
@@ -159,19 +165,41 @@ def told_in_time(history: History) -> Iterator[str]:
             yield f"message {message.sequence} has an earlier timestamp than the one before it"
 
 
-def told_by_reader(found: Sequence[Found], heard: Sequence[Found], who: str) -> Iterator[str]:
-    """What a reader heard is a stretch of what is there, without a message too many or too few."""
-    if not heard:
-        return
-    at = {message.sequence: index for index, message in enumerate(found)}
-    begin = at.get(heard[0].sequence)
-    if begin is None:
-        yield f"{who} heard message {heard[0].sequence}, which is not there"
-        return
-    for told, message in itertools.zip_longest(heard, found[begin : begin + len(heard)]):
-        if told is None or message is None or told[:3] != message[:3]:
-            yield f"{who} heard {told}, and there is {message}"
-            return
+def told_by_readers(history: History, heard: Mapping[str, Sequence[Found]]) -> Iterator[str]:
+    """What readers heard while others lived is what there is, but for what was dropped since."""
+    known = {
+        call.sequence + each: (call.producer, call.first + each)
+        for call in history.calls
+        if call.outcome == "ok"
+        for each in range(call.messages)
+    }
+    known |= {message.sequence: (message.producer, message.number) for message in history.found}
+    there = [message.sequence for message in history.found]
+    for who, messages in heard.items():
+        yield from itertools.islice(told_by_reader(history.first, known, there, messages, who), 1)
+
+
+def told_by_reader(
+    first: int,
+    known: Mapping[int, tuple[int, int]],
+    there: Sequence[int],
+    heard: Sequence[Found],
+    who: str,
+) -> Iterator[str]:
+    """One reader hears each message as it is, in order, and misses none."""
+    last = heard[0].sequence - 1 if heard else 0
+    for message in heard:
+        # What was dropped since may be one of which no producer lived to tell.
+        identity = (message.producer, message.number)
+        is_known = message.sequence in known or message.sequence >= first
+        if is_known and known.get(message.sequence) != identity:
+            yield f"{who} heard {message}, and there is {known.get(message.sequence)}"
+        if message.sequence <= last:
+            yield f"{who} heard message {message.sequence} after {last}"
+        missed = there[bisect_right(there, last) : bisect_left(there, message.sequence)]
+        if missed:
+            yield f"{who} heard message {message.sequence} after {last}, and missed {missed[0]}"
+        last = message.sequence
 
 
 def longest_ms(calls: Iterable[Call], stops: Sequence[tuple[int, int]]) -> float:

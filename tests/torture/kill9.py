@@ -62,6 +62,7 @@ class Round:
         wanted += [Kind.FOLLOWER] * max(1, self._processes // 2)
         for member in self._crew.members:
             wanted.remove(member.kind)
+        self._rng.shuffle(wanted)
         for kind in wanted:
             self._crew.start(kind)
 

@@ -27,7 +27,7 @@ from tests.torture.producer import Part, Producer, settle
 # Where the lines are at which something happens.
 WATCHED = str(Path(penstock.__file__).parent) + os.sep
 # The log is small and rolls at nearly every append.
-SIZES = (8_192, 2)
+SIZES = (8_192, 2, None)
 # What is there when the next one comes: somebody who had it open all the time and appends, or just
 # closes it; all as it was left; another boot's memory; or no control page.
 AFTERWARDS = ("survivor", "closed", "reopened", "other boot", "page lost")

@@ -16,7 +16,7 @@ from tests.torture.history import (
     Found,
     History,
     longest_ms,
-    told_by_reader,
+    told_by_readers,
     violations,
 )
 from tests.torture.reports import read_found, read_report
@@ -62,8 +62,10 @@ def judge(crew: Crew, part: Surveying, *, recovered: bool) -> Figures:
     found = readings["one by one"]
     facts = facts_of(part)
     gaps = [range(start, stop) for start, stop, reason in facts["gaps"] if reason in _DECLARE_GAPS]
-    figures.faults += violations(History(calls, found, gaps))
-    figures.faults += faults_of_readings(crew, readings)
+    history = History(calls, found, gaps, facts["first"])
+    figures.faults += violations(history)
+    figures.faults += faults_of_readings(readings)
+    figures.faults += told_by_readers(history, heard_by(crew))
     figures.faults += faults_of_facts(facts, found, recovered=recovered)
     figures.stall_ms = longest_ms(calls, crew.stops)
     figures.counts.update(
@@ -80,7 +82,7 @@ def judge(crew: Crew, part: Surveying, *, recovered: bool) -> Figures:
 def facts_of(part: Surveying) -> dict[str, Any]:
     """What the survey says beyond the messages; nothing when it failed."""
     if not part.facts_path().exists():
-        return {"gaps": [], "takeovers": 0, "segments": 0}
+        return {"gaps": [], "takeovers": 0, "segments": 0, "first": 0}
     facts: dict[str, Any] = json.loads(part.facts_path().read_text(encoding="ascii"))
     return facts
 
@@ -94,18 +96,23 @@ def faults_of_keeper(errors: str) -> list[str]:
     ]
 
 
-def faults_of_readings(crew: Crew, readings: dict[str, list[Found]]) -> list[str]:
-    """All readers read the same, at the end and while the others lived."""
-    found = readings["one by one"]
+def heard_by(crew: Crew) -> dict[str, list[Found]]:
+    """What each reader heard while others appended."""
+    return {
+        part.name: read_found(part.heard_path())
+        for part in crew.parts
+        if isinstance(part, Following)
+    }
+
+
+def faults_of_readings(readings: dict[str, list[Found]]) -> list[str]:
+    """All readers read the same at the end, before the log was opened and after."""
+    found, left = readings["one by one"], readings["as left"]
     faults = list[str]()
     if readings["several"] != found:
         faults.append("two tailers read different messages")
-    left = readings["as left"]
     if left != found[: len(left)]:
         faults.append("what was read before the log was opened is not there after")
-    for part in crew.parts:
-        if isinstance(part, Following):
-            faults += told_by_reader(found, read_found(part.heard_path()), part.name)
     return faults
 
 

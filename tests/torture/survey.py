@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,8 @@ def survey(part: Surveying) -> None:
         with contextlib.suppress(QueueNotFoundError):
             early = stack.enter_context(part.open(read_only=True)).tailer()
             as_left = read(early, part, "as left")
-        queue, other = (stack.enter_context(part.open()) for _ in range(2))
+        all_kept = replace(part, keep=None)
+        queue, other = (stack.enter_context(all_kept.open()) for _ in range(2))
         faults = [str(fault) for fault in queue.verify().faults]
         found = read(queue.tailer(), part, "one by one")
         read(queue.tailer(), part, "several")
@@ -52,6 +53,7 @@ def survey(part: Surveying) -> None:
             "takeovers": queue.stats().takeovers,
             "segments": queue.stats().segments,
             "next": queue.next_sequence,
+            "first": queue.first_sequence,
         }
         facts["appended"] = [each.append(AFTER) for each in (other, queue, queue, other)]
         facts["read"] = [m.payload == AFTER for m in queue.read_from(facts["next"]).messages]
@@ -59,7 +61,7 @@ def survey(part: Surveying) -> None:
             # Who read before the log was opened reads on as if nothing had happened.
             heard = as_left + read(early, part, "after")
             facts["missed"] = found + len(facts["appended"]) - heard
-    with part.open(verify=True, exclusive=True) as queue:
+    with all_kept.open(verify=True, exclusive=True) as queue:
         facts["reopened"] = queue.next_sequence
     part.facts_path().write_text(json.dumps(facts), encoding="ascii")
 

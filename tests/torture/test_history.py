@@ -11,7 +11,7 @@ from tests.torture.history import (
     Found,
     History,
     longest_ms,
-    told_by_reader,
+    told_by_readers,
     violations,
 )
 
@@ -212,16 +212,46 @@ def test_a_declared_gap_is_accepted():
     assert [] == violations(history._replace(gaps=[range(10, 15)]))
 
 
+def without_the_oldest(history: History, first: int) -> History:
+    """Have retention drop what is before a sequence."""
+    return history._replace(found=[m for m in history.found if m.sequence >= first], first=first)
+
+
+def test_what_retention_dropped_is_not_lost():
+    """Only what is before the first message may be missing, and not a part of one append."""
+    history = healthy(1)
+    first = known(history).sequence
+    dropped_more = without_the_oldest(history, first)._replace(first=first - 2)
+
+    assert [] == violations(without_the_oldest(history, first))
+    assert [] != violations(dropped_more)
+
+
 def test_a_reader_is_held_against_the_log():
     """It may begin anywhere, and must not miss, double or change a message."""
-    found = list(healthy(1).found)
-    heard = found[5:20]
-    without = heard[:4] + heard[5:]
-    twice = heard[:4] + heard[3:]
-    changed = [*heard[:4], heard[4]._replace(number=999), *heard[5:]]
-    faults = [list(told_by_reader(found, each, "it")) for each in (heard, without, twice, changed)]
+    history = healthy(1)
+    heard = list(history.found[5:20])
+    readers = {
+        "whole": heard,
+        "without one": heard[:4] + heard[5:],
+        "one twice": heard[:4] + heard[3:],
+        "changed": [*heard[:4], heard[4]._replace(number=999), *heard[5:]],
+    }
+    faults = list(told_by_readers(history, readers))
 
-    assert [0, 1, 1, 1] == [len(each) for each in faults]
+    assert ["without one", "one twice", "changed"] == [
+        each.partition(" heard")[0] for each in faults
+    ]
+
+
+def test_a_reader_may_have_heard_what_was_dropped_since():
+    """It may also have been too slow for what was dropped, and for nothing else."""
+    history = without_the_oldest(healthy(1), 12)
+    heard = list(healthy(1).found[5:20])
+    slow, too_slow = heard[:2] + heard[7:], heard[:2] + heard[8:]
+    faults = list(told_by_readers(history, {"all": heard, "slow": slow, "too slow": too_slow}))
+
+    assert ["too slow"] == [each.partition(" heard")[0] for each in faults]
 
 
 def test_the_longest_call_is_not_one_that_waited_for_a_stopped_process():

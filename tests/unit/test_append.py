@@ -267,11 +267,15 @@ def test_every_thread_gets_its_turn_while_segments_roll(open_queue, count, share
     options = {"roll": RollStrategy.by_count(count), "stall": timedelta(seconds=2)}
     handles = [open_queue(**options) for _ in range(1 if shared else THREADS)] * THREADS
     counts = [0] * THREADS
+    is_over = threading.Event()
 
     def work(name: int) -> None:
-        while min(counts) < 3 * count:
-            handles[name].append(b"x")
-            counts[name] += 1
+        try:
+            while min(counts) < 3 * count and not is_over.is_set():
+                handles[name].append(b"x")
+                counts[name] += 1
+        finally:
+            is_over.set()
 
     with ThreadPoolExecutor(THREADS) as pool:
         outcomes = [pool.submit(work, name) for name in range(THREADS)]

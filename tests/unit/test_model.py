@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 import penstock
 from penstock import Queue, RetentionPolicy, RollStrategy, Tailer
@@ -94,6 +94,18 @@ class QueueAsList(RuleBasedStateMachine):
         assert self.first <= queue.first_sequence <= len(self.expected)
         assert queue.stats().segments <= segments
         self.first = queue.first_sequence
+
+    @precondition(lambda self: self.expected)
+    @rule(which=st.integers(0), place=st.integers(0), size=st.integers(0, 9000))
+    def read_from(self, which: int, place: int, size: int) -> None:
+        """A batch begins where it was asked to, and says where the next one does."""
+        place = self.first + place % (len(self.expected) - self.first + 1)
+        handles = self.handles + self.readers
+        batch = handles[which % len(handles)].read_from(place, size)
+        stop = place + len(batch.messages)
+        assert self.expected[place:stop] == payloads(batch.messages)
+        assert stop == batch.next_sequence
+        assert (stop > place) == (place < len(self.expected))
 
     @precondition(lambda self: len(self.handles) < 4)
     @rule()
@@ -188,7 +200,8 @@ class QueueAsList(RuleBasedStateMachine):
             found = payloads(self._of(which))
         assert self.expected[self.first :] == found
 
-    @invariant()
+    # Not an invariant: to ask is to look, and a handle that did not look must be right, too.
+    @rule()
     def sequences_are_those_of_the_list(self) -> None:
         """Every handle says the same at any time."""
         for queue in self.handles + self.readers:
@@ -204,4 +217,4 @@ class QueueAsList(RuleBasedStateMachine):
 QueueAsList.TestCase.settings = settings(
     max_examples=25, stateful_step_count=30, derandomize=True, deadline=None
 )
-TestQueueAsList = pytest.mark.slow(QueueAsList.TestCase)
+TestQueueAsList = pytest.mark.timeout(600)(pytest.mark.slow(QueueAsList.TestCase))

@@ -38,6 +38,28 @@ def test_a_path_may_be_said_in_any_way(tmp_path, kind):
     assert (path, True) == (queue.path, (path / "metadata.json").is_file())
 
 
+def test_a_path_may_be_any_bytes(tmp_path):
+    """Also such as no text can have; errors can be told all the same."""
+    path = tmp_path / os.fsdecode(b"\xff\xfe")
+    with penstock.open(path, segment_bytes=SEGMENT_BYTES) as queue:
+        queue.append(b"x")
+        with pytest.raises(PenstockError) as error:
+            penstock.open(path, exclusive=True)
+
+    assert path == vars(error.value)["path"]
+
+
+def test_a_link_to_the_folder_is_the_same_queue(tmp_path):
+    """Whoever comes by it joins those who came without."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    with penstock.open(tmp_path / "real") as one, penstock.open(tmp_path / "link") as other:
+        appended = [one.append(b"a"), other.append(b"b")]
+        found = payloads(one)
+
+    assert ([0, 1], [b"a", b"b"]) == (appended, found)
+
+
 def test_a_relative_path_is_where_it_was(tmp_path, monkeypatch):
     """A program may go to another folder while the queue is open."""
     monkeypatch.chdir(tmp_path)

@@ -79,6 +79,18 @@ def test_the_first_message_that_is_left_can_be_read(ten):
     assert list(range(6, 10)) == sequences(ten.read_from(6).messages)
 
 
+@pytest.mark.parametrize("read_only", [True, False])
+def test_a_batch_is_found_in_what_another_handle_rolled_since(open_queue, read_only):
+    """It began in the last segment that was known, seven messages too early."""
+    writer = open_queue(roll=RollStrategy.by_count(5))
+    writer.append(b"x")
+    looking = open_queue(read_only=read_only)
+    for _ in range(19):
+        writer.append(b"x")
+
+    assert list(range(12, 20)) == sequences(looking.read_from(12).messages)
+
+
 def test_a_gap_is_passed_over(open_queue, reboot):
     """Sequences that nobody has are no error; the messages behind them are read."""
     with open_queue() as queue:

@@ -91,6 +91,24 @@ def test_any_time_between_two_messages_is_found(filled, times, data):
     assert expected == (message and message.sequence)
 
 
+@pytest.mark.parametrize("read_only", [True, False])
+@pytest.mark.parametrize("by", ["sequence", "time"])
+def test_what_another_handle_rolled_since_is_found(open_queue, read_only, by):
+    """The list of segments was that of the last look, and the place in an older one."""
+    writer = open_queue(roll=RollStrategy.by_count(5))
+    writer.append(b"x")
+    looking = open_queue(read_only=read_only)
+    found = []
+    for _ in range(3):
+        for _ in range(20):
+            writer.append(b"x")
+        wanted = writer.next_sequence - 7
+        place = wanted if by == "sequence" else writer.tailer(start=wanted).read().timestamp
+        found.append((wanted, looking.tailer(start=place).read().timestamp))
+
+    assert found == [(at, writer.tailer(start=at).read().timestamp) for at, _ in found]
+
+
 def test_a_time_before_everything_is_the_start(filled):
     """However long ago."""
     assert 0 == filled.tailer(start=LONG_AGO).read().sequence

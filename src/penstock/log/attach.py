@@ -14,6 +14,7 @@ from penstock.errors import ControlLostError, MetadataError, QueueBusyError, Que
 from penstock.kernel import LAYOUT, Control, Segment
 from penstock.log import directory
 from penstock.log import metadata as metadata_file
+from penstock.log.compact import finish
 from penstock.log.durable import make_name_durable
 from penstock.log.evidence import evidence_of
 from penstock.log.identity import find_again, identify
@@ -118,6 +119,7 @@ def attach_writer(
                 raise QueueBusyError(root, _pids(root, lock))
             metadata = identify(root, settings_of)
             segments = Segments(root, metadata.queue_id, writable=True)
+            finish(metadata, segments)
             attached = Attached(root, metadata, segments, lock, None, None)
             undo.callback(attached.close)
             _join_or_recover(attached, lock, stall_ns)

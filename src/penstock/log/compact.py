@@ -52,6 +52,15 @@ def segments_to_drop(
     return dropped
 
 
+def finish(metadata: Metadata, segments: Segments) -> None:
+    """Remove what was dropped, when whoever did so was stopped before the files were gone."""
+    for number in segments.numbers():
+        path = segments.path(number)
+        if number < metadata.first_number and path is not None:
+            directory.remove_segment(path)
+            segments.forget(number)
+
+
 def drop(
     root: Path, metadata: Metadata, segments: Segments, numbers: list[int]
 ) -> tuple[Metadata, CompactResult]:

@@ -24,7 +24,7 @@ from penstock.log import directory
 from penstock.log import metadata as metadata_file
 from penstock.log.appender import SegmentHost
 from penstock.log.attach import Attached, page_for_reading
-from penstock.log.compact import SealedSegment, drop, segments_to_drop
+from penstock.log.compact import SealedSegment, drop, finish, segments_to_drop
 from penstock.log.durable import Durability
 from penstock.log.keeper import Keeper
 from penstock.log.locks import AliveFile, LockFile, let_go_in_child
@@ -219,8 +219,10 @@ class Log:
         policy = policy or self.retention
         if policy is None:
             return CompactResult(0, 0)
+        current = metadata_file.read(self.root) or self.metadata
         active = self.host.bank().number
         self.segments.refresh()
+        finish(current, self.segments)
         numbers = [number for number in self.segments.numbers() if number <= active]
         sealed, ended_at = [], clock.now_ns()
         for number in reversed(numbers):
@@ -233,7 +235,6 @@ class Log:
         policy_says = segments_to_drop(
             sealed[::-1], self.host.bank().allocated, policy, clock.now_ns()
         )
-        current = metadata_file.read(self.root) or self.metadata
         self.metadata, result = drop(self.root, current, self.segments, policy_says)
         return result
 

@@ -136,8 +136,6 @@ class Tailer(kernel.Tailer):
             raise ImportError("read_arrow needs pyarrow: pip install 'penstock[arrow]'") from error
         return cast("pa.RecordBatch", pa.record_batch(batch))
 
-    # What follows moves the kernel's tailer from segment to segment.
-
     def _advance(self) -> bool:
         """Tell whether there is more to read, at the end of what the kernel knows."""
         self._log.check_open()
@@ -247,8 +245,10 @@ class Tailer(kernel.Tailer):
         bank = log.bank()
         if bank is not None and bank.number == segment.number:
             return bank.position, None
+        # In this order: one that is sealed in between is merely looked at again.
+        is_last = bank is None and log.segments.after(segment.number) is None
         end = log.segments.end(segment)
-        if bank is None and log.segments.after(segment.number) is None:
+        if is_last:
             is_known = log.segments.known_end is not None
             return end.position, end.messages if is_known else None
         return min(end.position, segment.file_bytes()), end.messages
@@ -335,6 +335,8 @@ class Tailer(kernel.Tailer):
     ) -> bool:
         """Stand at a place in the last segment of which `holds` is true; False if there is none."""
         bank = self._log.bank()
+        if bank is None or bank.number not in self._log.segments.numbers():
+            self._log.segments.refresh()
         number = self._log.segments.last_where(holds, NEVER if bank is None else bank.number)
         segment = None if number is None else self._log.segments.open(number)
         if segment is None:
