@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import penstock
-from penstock import clock
+from penstock import RetentionPolicy, clock
 from penstock.kernel import LAYOUT, Control
 from tests.crash.processes import die, killed
-from tests.crash.states import opened, payload, roll
+from tests.crash.states import opened, payload, poison, roll
 
 SEGMENT_BYTES = 16 << 10
 OTHER_BOOT = b"some other boot."
@@ -72,12 +72,24 @@ def flushed_midway(queue: penstock.Queue) -> None:
     grow(queue, 12)
 
 
+def poisoned_midway(queue: penstock.Queue) -> None:
+    """Leave a log whose flush failed."""
+    flushed_midway(queue)
+    poison(queue)
+
+
 def with_spare(queue: penstock.Queue) -> None:
     """Leave a spare, as a queue has that is appended to for a while."""
     stages(queue, 20)
     # It is made in the background, a moment after the first message.
     while not (queue.path / ".spare").exists():
         time.sleep(0.01)
+
+
+def dropped(queue: penstock.Queue) -> None:
+    """Leave a queue whose first segments retention has let go."""
+    stages(queue, 9, 9, 9, 9, 9)
+    queue.compact(RetentionPolicy(segments=3))
 
 
 # What is made: a name, the work, whether the queue is closed behind it, and how it is opened.
@@ -87,6 +99,7 @@ KINDS: list[tuple[str, Callable[[penstock.Queue], None], bool, dict[str, Any]]] 
     ("flushed", flushed_midway, False, {}),
     ("crc64", lambda queue: stages(queue, 25), True, {"checksum": "crc64-nvme"}),
     ("spare", with_spare, False, {"index_every": 8}),
+    ("dropped", dropped, True, {}),
     ("empty", lambda _queue: None, True, {}),
 ]
 
@@ -101,6 +114,9 @@ def corpus() -> list[Specimen]:
         works: list[Callable[[penstock.Queue], None]] = [flushed_midway, with_spare]
         several = Path(folder) / "several boots"
         made.append(specimen(several, "several boots", works, is_closed=True, options={}))
+        rescued = Path(folder) / "rescued"
+        works = [poisoned_midway, with_spare]
+        made.append(specimen(rescued, "rescued", works, is_closed=False, options={}, boots=1))
     return made
 
 
@@ -111,18 +127,17 @@ def specimen(
     *,
     is_closed: bool,
     options: dict[str, Any],
+    boots: int = 2,
 ) -> Specimen:
-    """Let each work happen in a boot of its own, the last one in this."""
-    older = root.with_name("older")
-    own_boot = clock.boot_id()
+    """Let each work happen in a boot of its own or all in one, and the last one in this."""
+    older = root.with_name(f"{name} before")
     for index, work in enumerate(works):
         is_last = index == len(works) - 1
 
         def run(work: Callable[[penstock.Queue], None] = work, *, is_last: bool = is_last) -> None:
-            if not is_last:
+            if boots > 1 and not is_last:
                 clock.boot_id = lambda: OTHER_BOOT
             queue = opened(root, **{"segment_bytes": SEGMENT_BYTES, **options})
-            assert clock.boot_id() == (own_boot if is_last else OTHER_BOOT)
             grow(queue, 3)
             keep(queue.path, older)
             work(queue)

@@ -216,7 +216,7 @@ def test_a_process_killed_on_a_full_disk_loses_nothing(disk):
         count = int(counted.read_text())
         with penstock.open(disk / "queue") as queue:
             assert read(queue) == count
-            assert append_until_full(queue) == count
+            assert append_until_full(queue) >= count
 
     assert 0 == on_small_disk(disk, 8 * MIB, fills)
 

@@ -129,6 +129,20 @@ def test_state_y_a_segment_of_another_place_is_told(log):
     assert (without((10, 20)), [], [[10, 20]]) == (found.sequences, found.wrong, found.told)
 
 
+@pytest.mark.parametrize("which", [0, 1, 2, 3])
+def test_state_y_a_segment_of_another_queue_is_told(log, which, memory_path):
+    """The queue once took over the other one's identity, and with it its messages."""
+    other = memory_path / "other"
+    log_with(other, sealed(12), sealed(12), sealed(12), active(12), closed=True)
+    write(segments(log)[which], 0, segments(other)[which].read_bytes())
+    found = found_in(log)
+    lost = (which * 10, 35 if which == 3 else which * 10 + 10)
+
+    assert (without(lost), [lost[0]]) == (found.sequences, [told[0] for told in found.told])
+    assert found.appended is not None
+    assert found.appended >= 35
+
+
 def test_state_y_the_same_segment_under_two_names_is_read_once(log):
     """Its number is in its header."""
     path = segments(log)[1]

@@ -91,6 +91,23 @@ def test_a_reader_without_a_page_looks_at_a_segment_while_it_is_sealed(
     assert list(range(10)) == [message.sequence for message in heard]
 
 
+def test_a_reader_that_sees_a_segment_before_its_page_reads_it(queue_path, play, monkeypatch):
+    """What it knew of the end of an earlier boot it took for the end of this segment too."""
+    play("create", queue_path, COUNT, boot_id=EARLIER_BOOT).wait()
+    with penstock.open(queue_path, read_only=True) as reader:
+        tailer = reader.tailer()
+        heard = [*tailer]
+        with penstock.open(queue_path) as queue, monkeypatch.context() as earlier:
+            earlier.setattr(type(reader._log), "follow_page", lambda _: None)
+            heard += tailer
+            earlier.undo()
+            for number in range(3 * COUNT):
+                queue.append(f"{number}".encode())
+            heard += tailer
+
+    assert [f"{number}".encode() for number in range(3 * COUNT)] == [m.payload for m in heard]
+
+
 def test_a_reader_without_a_page_is_not_misled_by_a_roll_that_was_cut_short(queue_path, play):
     """The next writer begins the same segment anew, and the reader stayed in the deleted one."""
     play("create", queue_path, COUNT).wait()

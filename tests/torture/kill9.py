@@ -20,6 +20,8 @@ KILLS_A_ROUND = 50
 BETWEEN_SECONDS = (0.01, 0.04, 0.12)
 STOPPED_SECONDS = (0.001, 0.01, 0.1, 0.4)
 STOPPED_SHARE = 0.25
+# How often all of them close the queue before it is dark, and what is there after that.
+ORDERLY_SHARE = 0.4
 
 
 class Round:
@@ -35,14 +37,14 @@ class Round:
     def run(self, kills: int) -> Figures:
         """Kill so many processes; tell what came of it."""
         between = self._rng.choice(BETWEEN_SECONDS)
-        blackouts = {self._rng.randrange(kills) for _ in range(1 + kills // KILLS_A_ROUND)}
+        blackouts = sorted(self._rng.choices(range(kills), k=1 + kills // KILLS_A_ROUND))
         killed = 0
         try:
             self._fill()
             while killed < kills and not self._crew.faults:
                 self._crew.rest(self._rng.expovariate(1 / between))
-                if killed in blackouts:
-                    blackouts.remove(killed)
+                if blackouts and killed >= blackouts[0]:
+                    blackouts.pop(0)
                     killed += self._black_out()
                 else:
                     killed += self._strike()
@@ -76,9 +78,13 @@ class Round:
         return 1
 
     def _black_out(self) -> int:
-        """Kill all; sometimes the next ones believe in another boot, or find no control page."""
-        killed = len(self._crew.members)
-        self._crew.kill_all()
+        """Leave nobody; sometimes the next ones believe in another boot, or find no page."""
+        killed = 0
+        if self._rng.random() < ORDERLY_SHARE:
+            self._crew.end_in_order()
+        else:
+            killed = len(self._crew.members)
+            self._crew.kill_all()
         dice = self._rng.random()
         if dice < 0.5:
             self._crew.boot_id = self._rng.randbytes(16)

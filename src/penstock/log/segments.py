@@ -32,6 +32,8 @@ class End(NamedTuple):
 
     position: int
     messages: int
+    is_told: bool = True
+    """Whether a later segment or the page says so; an end found by looking may still move."""
 
 
 class Segments:
@@ -176,7 +178,7 @@ class Segments:
         is_of_now = segment.header_bytes(_BOOT_ID, 16) == clock.boot_id()
         judge = unfinished_at if is_of_now else torn_at
         place = known or judge(segment, found, durable) or found.end
-        return End(place.position, place.ordinal)
+        return End(place.position, place.ordinal, is_told=known is not None)
 
     def is_successor(self, later: Segment, number: int) -> bool:
         """Tell whether nothing is missing between a segment and a later one."""

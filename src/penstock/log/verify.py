@@ -58,7 +58,7 @@ def _verify_segment(log: Log, number: int) -> _Verified:
     if bank is not None and bank.number == number:
         position, count, is_active = bank.position, bank.messages, True
     else:
-        (position, count), is_active = log.segments.end(segment), False
+        (position, count, _), is_active = log.segments.end(segment), False
     found = scan(segment, position)
     faults: list[PenstockError] = [corruption(segment, fault) for fault in found.faults]
     if not faults and (found.end.position, found.end.ordinal) != (position, count):

@@ -249,8 +249,7 @@ class Tailer(kernel.Tailer):
         is_last = bank is None and log.segments.after(segment.number) is None
         end = log.segments.end(segment)
         if is_last:
-            is_known = log.segments.known_end is not None
-            return end.position, end.messages if is_known else None
+            return end.position, end.messages if end.is_told else None
         return min(end.position, segment.file_bytes()), end.messages
 
     def _to_first(self) -> None:
@@ -299,7 +298,8 @@ class Tailer(kernel.Tailer):
         elif bank is not None:
             self._use_at(segment, bank.position, bank.messages)
         else:
-            self._use_at(segment, *segments.end(segment))
+            end = segments.end(segment)
+            self._use_at(segment, end.position, end.messages)
 
     def _to_sequence(self, sequence: int) -> None:
         if sequence < 0:
