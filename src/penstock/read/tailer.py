@@ -127,13 +127,13 @@ class Tailer(kernel.Tailer):
         >>> tailer.read_arrow(columns=["sequence", "payload"]).num_rows
         2
         """
-        batch = self._read_columns(bytes_max, list(columns), 0)
-        if batch is None:
-            return None
         try:
             import pyarrow as pa
         except ImportError as error:
             raise ImportError("read_arrow needs pyarrow: pip install 'penstock[arrow]'") from error
+        batch = self._read_columns(bytes_max, list(columns), 0)
+        if batch is None:
+            return None
         return cast("pa.RecordBatch", pa.record_batch(batch))
 
     def _advance(self) -> bool:
