@@ -17,6 +17,7 @@ from penstock.log.metadata import CHECKSUMS, QUEUE_ID_BYTES, Metadata, Settings
 from penstock.log.spare import read_header
 
 _ID_AT = LAYOUT["SEGMENT_QUEUE_ID_AT"]
+_ID_IN_PAGE_AT = LAYOUT["CONTROL_QUEUE_ID_AT"]
 _QUEUE_ID = slice(_ID_AT, _ID_AT + QUEUE_ID_BYTES)
 
 _logger = logging.getLogger("penstock.identity")
@@ -44,14 +45,26 @@ def identify(root: Path, settings_of: Callable[[Settings | None], Settings]) -> 
 
 
 def _check_owner(root: Path, metadata: Metadata) -> None:
-    """Hold the identity against the newest segment's: a wrong one would hide all of the log."""
+    """Hold the identity against the segments and the page: a wrong one would hide all of the log.
+
+    One witness is enough to believe it, for a single file may have been replaced by a foreign one.
+    """
+    others = 0
     for path in reversed(directory.list_segments(root).values()):
         with contextlib.suppress(OSError, CorruptionError, FormatVersionError):
             header = read_header(path)
             prepared_capacity(path, header)
-            if header[_QUEUE_ID] != metadata.queue_id:
-                raise MetadataError(root / directory.METADATA, "its queue_id is of another queue")
-            return
+            if header[_QUEUE_ID] == metadata.queue_id:
+                return
+            others += 1
+    if others and _id_in_page(root) != metadata.queue_id:
+        raise MetadataError(root / directory.METADATA, "its queue_id is of another queue")
+
+
+def _id_in_page(root: Path) -> bytes | None:
+    with contextlib.suppress(OSError), (root / directory.CONTROL).open("rb") as file:
+        return file.read(_ID_IN_PAGE_AT + QUEUE_ID_BYTES)[_ID_IN_PAGE_AT:]
+    return None
 
 
 def _keep_broken(path: Path) -> None:
