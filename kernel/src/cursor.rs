@@ -60,6 +60,15 @@ impl Cursor {
     /// Moves to where the frame of this ordinal begins, if that is before the limit.
     pub fn seek(&mut self, region: &Region, control: Option<&Control>, ordinal: u64) -> bool {
         self.refresh(region, control);
+        let bank = control.map(|control| control.active());
+        let growing = bank.filter(|bank| bank.number() == region.number);
+        let end = self.limit_ordinal.or_else(|| {
+            growing.map(|bank| bank.get(BANK_NEXT_SEQUENCE).saturating_sub(region.base))
+        });
+        // To look for what another segment holds would mean to walk over all of this one.
+        if end.is_some_and(|end| ordinal >= end) {
+            return false;
+        }
         let (position, found) = region.locate(ordinal, self.limit);
         let is_there = found == ordinal && position < self.limit;
         if is_there {

@@ -6,8 +6,8 @@ import pytest
 
 from penstock import CompactResult, FlushMode, RetentionPolicy, RollStrategy, clock
 from penstock.errors import QueueClosedError, ReadOnlyError, SequenceGoneError
+from penstock.log import directory
 from penstock.log.durable import Durability
-from tests.conftest import SEGMENT_BYTES
 from tests.unit.looking import base_sequences, data_files, payloads, sequences
 
 DAY = timedelta(days=1)
@@ -35,14 +35,19 @@ def test_compacting_drops_the_oldest_segments(pairs, queue_path):
     )
 
 
-def test_compacting_tells_the_bytes_it_freed(pairs, queue_path, eventually):
-    """They are those of the disk."""
-    files = data_files(queue_path)[:7]
-    eventually(lambda: all(file.stat().st_size < SEGMENT_BYTES for file in files))
-    files += [file.with_suffix(".index") for file in files]
-    expected = sum(file.stat().st_blocks * 512 for file in files)
+def test_compacting_tells_the_bytes_it_freed(pairs, monkeypatch):
+    """They are those that the files took on the disk when they went."""
+    remove, taken = directory.remove_segment, []
 
-    assert expected == pairs.compact(RetentionPolicy(segments=3)).bytes_freed
+    def measure_then_remove(data):
+        files = [data, data.with_suffix(".index")]
+        taken.append(sum(file.stat().st_blocks * 512 for file in files))
+        return remove(data)
+
+    monkeypatch.setattr(directory, "remove_segment", measure_then_remove)
+    freed = pairs.compact(RetentionPolicy(segments=3)).bytes_freed
+
+    assert (7, True, sum(taken)) == (len(taken), freed > 0, freed)
 
 
 def test_compacting_leaves_nothing_of_a_segment(pairs, queue_path):

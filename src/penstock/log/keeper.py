@@ -99,11 +99,13 @@ class Keeper:
             log.durability.flush_all()
 
     def _tidy_behind(self) -> None:
-        log = self._log
-        log.control.try_locked(_MAINTENANCE_LOCK, lambda _mend: self._tidy_locked())
-        log.durability.flush_sealed()
+        # It waits first, so that opening a queue does not have to wait for it.
         self._bell.wait(_EVERY_SECONDS)
         self._bell.clear()
+        log = self._log
+        if not log.is_closed:
+            log.control.try_locked(_MAINTENANCE_LOCK, lambda _mend: self._tidy_locked())
+            log.durability.flush_sealed()
 
     def _tidy_locked(self) -> None:
         log = self._log
