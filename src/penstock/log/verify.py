@@ -17,6 +17,8 @@ _PREVIOUS_CHECK = LAYOUT["SEGMENT_PREVIOUS_CHECK_AT"]
 _PREVIOUS_NUMBER = LAYOUT["SEGMENT_PREVIOUS_NUMBER_AT"]
 _REASON = LAYOUT["SEGMENT_REASON_AT"]
 _ROLL = LAYOUT["REASON_ROLL"]
+_SEAL_BYTES = LAYOUT["SEAL_FRAME_BYTES"]
+_CHECK_BYTES = LAYOUT["FRAME_CHECK_BYTES"]
 
 
 class _Verified(NamedTuple):
@@ -84,9 +86,12 @@ def _broken_chain(log: Log, segment: Segment, end: Place) -> list[PenstockError]
     if later.header_word(_PREVIOUS_CHECK) != end.check:
         reason = "its last message is not the one that the next segment follows"
         return [CorruptionError(segment.path, end.position, None, reason)]
-    # A power cut may take the seal away, and the next segment says the same; it changes none.
+    # A power cut may take any part of the seal away, and the next segment says the same; but it
+    # changes none of it.
     is_sealed = segment.walk(end.position, end.ordinal, segment.capacity)[5]
-    if segment.word_at(end.position) != 0 and not is_sealed and later.header_word(_REASON) == _ROLL:
+    check = segment.word_at(end.position + _SEAL_BYTES - _CHECK_BYTES)
+    is_there = segment.word_at(end.position) != 0 and check != 0
+    if is_there and not is_sealed and later.header_word(_REASON) == _ROLL:
         return [CorruptionError(segment.path, end.position, None, "its seal is damaged")]
     return []
 
