@@ -90,7 +90,8 @@ def _broken_chain(log: Log, segment: Segment, end: Place) -> list[PenstockError]
     # changes none of it.
     is_sealed = segment.walk(end.position, end.ordinal, segment.capacity)[5]
     check = segment.word_at(end.position + _SEAL_BYTES - _CHECK_BYTES)
-    is_there = segment.word_at(end.position) != 0 and check != 0
+    is_cut = segment.file_bytes() < end.position + _SEAL_BYTES
+    is_there = segment.word_at(end.position) != 0 and (check != 0 or is_cut)
     if is_there and not is_sealed and later.header_word(_REASON) == _ROLL:
         return [CorruptionError(segment.path, end.position, None, "its seal is damaged")]
     return []
