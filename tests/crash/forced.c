@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -89,6 +90,17 @@ static void keep_bytes(int fd, const struct stat *facts)
     rename(made, kept);
 }
 
+/* One at a time, in all threads and processes: what was forced later must be kept later. */
+static int enter(void)
+{
+    char path[4200];
+    snprintf(path, sizeof path, "%s/lock", folder());
+    int lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (lock < 0 || flock(lock, LOCK_EX) != 0)
+        give_up("lock");
+    return lock;
+}
+
 static int force(int fd)
 {
     struct stat facts;
@@ -98,12 +110,16 @@ static int force(int fd)
         return 0;
     if (lie != NULL && strcmp(lie, S_ISDIR(facts.st_mode) ? "names" : "bytes") == 0)
         return 0;
+    int lock = enter();
+    if (fstat(fd, &facts) != 0)
+        give_up("fstat");
     if (S_ISDIR(facts.st_mode)) {
         keep_names(fd, &facts);
     } else if (S_ISREG(facts.st_mode)) {
         keep_alive(fd, &facts);
         keep_bytes(fd, &facts);
     }
+    close(lock);
     return 0;
 }
 
@@ -120,6 +136,7 @@ ssize_t pwrite64(int fd, const void *bytes, size_t count, off64_t at)
     if (written <= 0 || folder() == NULL || flags == -1 || !(flags & O_DSYNC)
         || fstat(fd, &facts) != 0)
         return written;
+    int lock = enter();
     keep_alive(fd, &facts);
     snprintf(kept, sizeof kept, "%s/%lu.bytes", folder(), (unsigned long)facts.st_ino);
     int to = open(kept, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -127,6 +144,7 @@ ssize_t pwrite64(int fd, const void *bytes, size_t count, off64_t at)
         give_up("pages");
     copy_bytes(fd, to, at & ~4095L, (at + written + 4095) & ~4095L);
     close(to);
+    close(lock);
     return written;
 }
 

@@ -235,6 +235,9 @@ class Log:
         policy_says = segments_to_drop(
             sealed[::-1], self.host.bank().allocated, policy, clock.now_ns()
         )
+        if policy_says:
+            # The last proof of a sequence on the disk may go only when there is a newer one.
+            self.durability.name_all()
         self.metadata, result = drop(self.root, current, self.segments, policy_says)
         return result
 
