@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from penstock.errors import PenstockError
+
 
 @dataclass(frozen=True)
 class QueueStats:
@@ -47,7 +49,7 @@ class VerifyReport:
     segments: int
     messages: int
     bytes: int
-    faults: tuple[Exception, ...]
+    faults: tuple[PenstockError, ...]
     """A CorruptionError or FormatVersionError for each thing that is not as it was written."""
     unindexed: int = 0
     """Segments whose index is missing or wrong: seeking in them is slower, nothing is lost."""
