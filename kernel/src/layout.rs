@@ -44,7 +44,6 @@ layout! {
     REASON_FIRST = 0;
     REASON_ROLL = 1;
     REASON_RECOVERY = 2;
-    REASON_RESCUE = 3;
 
     // The checksums a segment header may name.
     CHECKSUM_XXH3 = 1;

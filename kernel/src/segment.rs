@@ -202,15 +202,6 @@ impl Segment {
         Ok(())
     }
 
-    /// Touches pages ahead of the appenders.
-    fn populate(&self, py: Python<'_>, from_: usize, to: usize) {
-        let region = &self.region;
-        let (from, to) = (from_ & !4095, to.min(region.capacity));
-        if from < to {
-            py.detach(|| region.map.populate(from, to));
-        }
-    }
-
     /// Forces the segment to the disk.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         let region = &self.region;
@@ -222,39 +213,5 @@ impl Segment {
     /// The file's length now.
     fn file_bytes(&self) -> PyResult<u64> {
         Ok(os::file_bytes(self.region.data_fd()).map_err(os_error)? as u64)
-    }
-
-    /// Copies the messages of another segment to the start of this one, each as it was, as far as
-    /// this file has blocks; returns the end position, the count, the last timestamp and check.
-    fn copy_from(
-        &self,
-        py: Python<'_>,
-        source: &Segment,
-        position: usize,
-        ordinal: u64,
-        limit: usize,
-    ) -> (usize, u64, i64, u64) {
-        let (target, source) = (&self.region, &source.region);
-        let room = target.within(target.capacity).saturating_sub(SEAL_FRAME_BYTES);
-        let limit = source.within(limit);
-        py.detach(|| {
-            let (mut from, mut at, mut count) = (position, SEGMENT_HEADER_BYTES, 0);
-            let (mut timestamp, mut check) = (0, 0);
-            while let Ok(Some(frame)) =
-                decode(source.rest(from, limit), source.checksum, ordinal.wrapping_add(count))
-            {
-                let end = at + frame.bytes.len();
-                if end > room || frame.head.kind as usize != KIND_MESSAGE {
-                    break;
-                }
-                let place = target.map.bytes_mut(at, end);
-                let whole = [frame.attributes(), &[]];
-                check = encode(place, &frame.head, whole, frame.payload(), target.checksum, count);
-                target.map.u64_at(at).store(frame.head.word(), Release);
-                timestamp = frame.head.timestamp;
-                (from, at, count) = (from + frame.bytes.len(), end, count + 1);
-            }
-            (at, count, timestamp, check)
-        })
     }
 }

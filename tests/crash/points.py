@@ -13,7 +13,7 @@ CHANGES = {
     *("close", "truncate", "ftruncate"),
     *("begin_bank", "set_bank_word", "store", "raise_durable", "initialise", "claim_slot", "leave"),
     *("set_clean", "clear_clean", "locked", "try_locked", "poison", "wake"),
-    *("allocate", "flush", "seal", "copy_from", "use_segment", "mend"),
+    *("allocate", "flush", "seal", "use_segment", "mend"),
 }
 MODULES = {"posix", "penstock._kernel"}
 # More than any of our works makes, so that the search comes to an end.

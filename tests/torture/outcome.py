@@ -25,7 +25,7 @@ from tests.torture.survey import READERS, Surveying
 _KEEPER = "penstock.keeper: "
 # What a keeper may meet while a process is stopped.
 _EXPECTED_OF_KEEPERS = ("WriterStalledError", "QueueClosedError")
-_DECLARE_GAPS = (LAYOUT["REASON_RECOVERY"], LAYOUT["REASON_RESCUE"])
+_DECLARE_GAPS = (LAYOUT["REASON_RECOVERY"],)
 
 
 @dataclass
