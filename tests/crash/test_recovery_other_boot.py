@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 import penstock
+from penstock import RetentionPolicy
 from tests.crash.editing import (
     Page,
     damage,
@@ -133,6 +134,20 @@ def test_state_l_no_more_segments_are_unnamed_than_recovery_counts_on(queue_path
 
     assert found.appended is not None
     assert found.appended >= highest
+
+
+def test_state_l_retention_drops_nothing_before_its_successor_has_a_durable_name(queue_path):
+    """If it did, a loss of power could leave nothing that knows any sequence."""
+    log_with(
+        queue_path,
+        *[sealed(10)] * 3,
+        active(5),
+        then=lambda queue: queue.compact(RetentionPolicy(segments=2)),
+    )
+    page = Page(queue_path)
+
+    assert [3, 4] == numbers(queue_path)
+    assert page.load("CONTROL_NAMED_NUMBER_AT") >= 3
 
 
 def durable_log(root: Path) -> None:
