@@ -1,5 +1,6 @@
 """Killing a process at every call that changes something outside of it, one after the other."""
 
+import os
 import sys
 from collections.abc import Callable
 from types import FrameType, FunctionType
@@ -52,15 +53,23 @@ def module_of(called: Any) -> str:
     return str(getattr(owner, "__name__", type(owner).__module__))
 
 
-def killed_before(point: int, work: Callable[[], object]) -> bool:
-    """Run `work` in a process that is killed before its change of this number, if it makes that."""
+def killed_before(
+    point: int, work: Callable[..., object], first: Callable[[], object] | None = None
+) -> bool:
+    """Run `work` in a process that is killed before its change of this number, if it makes that.
+
+    What is to be done `first` is not counted; `work` is given what comes of it.
+    """
 
     def watched() -> None:
+        given = [] if first is None else [first()]
         sys.setprofile(Points(point))
         try:
-            work()
+            work(*given)
         finally:
             sys.setprofile(None)
+        # Here, before a queue that goes out of scope is closed.
+        os._exit(0)
 
     ended = in_child(watched)
     assert ended in (0, KILLED), f"the process ended with {ended}, not by being killed"
